@@ -161,7 +161,7 @@
 //
 // Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
 // room. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
-// it has that table.
+// it has that table. For Linger after a new table a server mirrors what was its own as well, with the margin, so that its players who haven't travelled yet see no hole where their zone was.
 //
 // # Trust between zones
 //
@@ -184,6 +184,7 @@
 //	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back), and for Give, which waits
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
+//	tables of before that linger          4; above, the oldest is forgotten
 //	a table                               65536 cells; Margin and Hysteresis together four cells
 //	a call's way                          8 servers; then it comes back, if its caller's server is in the table or has sent something
 //	a packet between zones                64 KiB: its carrier splits it if it must
@@ -237,6 +238,10 @@
 // 1 % wrong. Of several servers the one with the fewest zones takes over, by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
 // with a share of ids of its own (actorrep.Config.IDs): a world has 1024 starts of servers at most, as long as actors of the first ones live.
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
+//
+// Who takes over has all zones of the server that is over. When zones have stayed where they are for KeeperConfig.Spread, the server that holds the most hands one to the server with the fewest, if that has two
+// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. Keeper.Hand does the same when the game says so, for instance because a zone is crowded. A zone's holder
+// is only where its actors shall go: they go one by one, as over a border, and each keeps its authority until then.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
 // by their revision; but for the first record of an actor that it has just made, which stays in the store without use, and is nowhere else. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.

@@ -35,6 +35,9 @@ type KeeperConfig struct {
 	// Away is how long this server plays on at most when neither it nor any other server can reach the store, from Lease to 1 h; the package's doc says when it may. A server that crashes
 	// meanwhile is taken over from after Away. Default 0: it is over after Lease.
 	Away time.Duration
+	// Spread is how long zones stay where they are before the server that holds the most hands one to a server with at least two fewer, whose lease is as old: after a take-over, and to a server
+	// that is new. Default 10 s; below 0: never.
+	Spread time.Duration
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
 }
@@ -43,6 +46,7 @@ type KeeperConfig struct {
 type KeeperCounters struct {
 	Ended    uint64 // leases of others that had run out
 	Zones    uint64 // zones that it took
+	Handed   uint64 // zones that it handed to other servers
 	Written  uint64 // records of actors that were written
 	Restored uint64 // actors that it took over
 	Fenced   uint64 // actors that were another server's by a newer record
@@ -102,6 +106,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	cfg.Name = cmp.Or(cfg.Name, "mesh")
 	cfg.Lease = cmp.Or(cfg.Lease, 2*time.Second)
 	cfg.Checkpoint = cmp.Or(cfg.Checkpoint, 10*time.Second)
+	cfg.Spread = cmp.Or(cfg.Spread, 10*time.Second)
 	plan := cfg.Plan
 	plan.Epoch = 1
 	switch {

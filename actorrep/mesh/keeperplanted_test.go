@@ -104,6 +104,13 @@ func TestKeptPlanted(t *testing.T) {
 			}
 		}}},
 		{1, "it doesn't tell that it has seen the end of a lease", keeperFault{step: func(k *Keeper) { k.toldSeen = k.seen; k.seen = 0 }}},
+		{1, "a zone changes hands without a new epoch", keeperFault{op: func(op *kv.Op) {
+			var v zoneValue
+			if is(op, "zone") && op.Kind == kv.Put && v.read(op.Value) && v.epoch > 1 {
+				v.epoch--
+				op.Value = v.append(nil)
+			}
+		}}},
 		{45, "it never deletes what was destroyed", keeperFault{op: func(op *kv.Op) {
 			if is(op, "actor") && op.Kind == kv.Delete {
 				op.Kind = kv.Get

@@ -38,13 +38,15 @@ type keeping struct {
 	restored  int
 	trades    int
 	away      time.Duration // KeeperConfig.Away
-	deals     bool          // gold goes by Keeper.Deal
+	spread    time.Duration // KeeperConfig.Spread
+	handed    uint64
+	deals     bool // gold goes by Keeper.Deal
 	dealt     int
 	cameBack  int
 }
 
 func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
-	k := keeping{died: map[string]time.Duration{}}
+	k := keeping{died: map[string]time.Duration{}, spread: 3 * time.Second}
 	if s.Option("store") != "" {
 		number := func(key string) int {
 			n, _ := strconv.Atoi(s.Option(key))
@@ -165,7 +167,7 @@ func (g *plain) patience() int32 {
 
 func (s *zoneServer) bootKeeper() (err error) {
 	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: 2 * time.Second, Gone: s.m.Gone,
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: 2 * time.Second, Spread: s.g.spread, Gone: s.m.Gone,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true
@@ -186,6 +188,7 @@ func (s *zoneServer) Crashed() {
 		return
 	}
 	s.view.Retire()
+	g.handed += s.keeper.Counters.Handed
 	g.died[s.id] = g.w.Now()
 	for _, c := range g.clients {
 		if c.pawn != nil && c.pawn.owner == s && c.lostAt == 0 {
@@ -455,6 +458,9 @@ func (g *plain) unsettled() string {
 			if l.value.over {
 				return l.id + " is over"
 			}
+			if n := s.keeper.holds(l.id); n != 1 && s.g.spread > 0 {
+				return fmt.Sprintf("%s knows that %s holds %d zones", s.id, l.id, n)
+			}
 		}
 	}
 	gold, minted := 0, 0
@@ -656,6 +662,67 @@ func TestLeave(t *testing.T) {
 	t.Logf("seed %d: %d actors were played on after p50 %v, worst %v", *first, len(g.took), g.took[len(g.took)/2], g.took[len(g.took)-1])
 	if worst := g.took[len(g.took)-1]; worst > time.Second {
 		t.Fatalf("it took %v", worst)
+	}
+}
+
+// TestSpread: a zone that another server has taken over goes to the server that begins anew, and all have one again.
+func TestSpread(t *testing.T) {
+	s := quietPlain(*first)
+	s.Servers, s.Run = 5, 10*time.Second
+	s.Set("store", "1")
+	s.Faults = []simtest.Fault{{At: 3 * time.Second, Kind: simtest.Crash, Host: "server2", For: 4 * time.Second}}
+	most := 0
+	r, g := playPlain(s, func(g *plain) {
+		g.fault.step = func(k *Keeper) { most = max(most, k.holds(k.id)) }
+	})
+	if !r.OK() {
+		t.Fatalf("seed %d: %v", *first, r.Failure)
+	}
+	for _, s := range g.servers {
+		g.handed += s.keeper.Counters.Handed
+	}
+	if most != 2 || g.handed != 1 {
+		t.Fatalf("seed %d: a server held %d zones, %d were handed on", *first, most, g.handed)
+	}
+}
+
+// TestHand: a zone goes to the server that the game says, with its actors and players, and stays there; what can't be handed is told.
+func TestHand(t *testing.T) {
+	s := quietPlain(*first)
+	s.Servers, s.Run = 5, 8*time.Second
+	s.Set("store", "1")
+	handed := false
+	r, g := playPlain(s, func(g *plain) {
+		g.spread = -1
+		g.fault.step = func(k *Keeper) {
+			if k.now < 4*time.Second || k.id != "server1-1" || handed {
+				return
+			}
+			handed = true
+			for _, bad := range [][2]string{{"nw", k.id}, {"nw", "server3"}, {"ne", "server3-1"}, {"north", "server3-1"}} {
+				if err := k.Hand(bad[0], bad[1]); err != ErrZone {
+					t.Errorf("%v: %v", bad, err)
+				}
+			}
+			if err := k.Hand("nw", "server3-1"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !r.OK() {
+		t.Fatalf("seed %d: %v", *first, r.Failure)
+	}
+	if k := g.byID("server3-1").keeper; k.Holds("nw") != 2 || k.Holds("sw") != 1 || g.byID("server1-1").keeper.Counters.Handed != 1 {
+		t.Fatalf("seed %d: it holds %d and %d, %+v", *first, k.Holds("nw"), k.Holds("sw"), g.byID("server1-1").keeper.Counters)
+	}
+	own := 0
+	for _, o := range g.order {
+		if o.owner.id == "server1-1" && !o.over {
+			own++
+		}
+	}
+	if own > 0 {
+		t.Fatalf("seed %d: server1 has %d actors still", *first, own)
 	}
 }
 

@@ -16,6 +16,7 @@ type lease struct {
 	value    leaseValue
 	at       time.Duration // when this server heard of rev
 	tryAt    time.Duration // not marked over before
+	since    time.Duration // when this server heard of it first
 	round    uint64        // in which it was allowed to go on without the store
 	promised time.Duration // and until when
 	told     bool          // by the watch that goes on now
@@ -30,6 +31,7 @@ type tenancy struct {
 	at    time.Duration // when this server heard of rev
 	tryAt time.Duration
 	told  bool
+	to    string // Hand
 }
 
 // ownLease is this server's lease.
@@ -76,7 +78,7 @@ func (k *Keeper) heardLease(id string, e *kv.Event) {
 		return
 	}
 	if !ok {
-		k.leases = slices.Insert(k.leases, i, &lease{id: id, at: k.now})
+		k.leases = slices.Insert(k.leases, i, &lease{id: id, at: k.now, since: k.now})
 	}
 	l := k.leases[i]
 	l.told = true
@@ -303,15 +305,11 @@ func (k *Keeper) stepLeases() {
 		if heir != k.id || k.now < t.tryAt {
 			continue
 		}
-		t.tryAt = k.now + k.cfg.Lease/4
-		v := zoneValue{holder: k.id, epoch: t.value.epoch + 1}
-		k.do(kv.Op{Kind: kv.Put, Key: k.key("zone", t.name), Value: v.append(nil), Expect: t.rev}, func(e kv.Event) {
-			if e.Status == kv.OK {
-				k.Counters.Zones++
-			}
-		})
+		k.hold(t, k.id)
 	}
 	k.retable()
+	k.stepHands()
+	k.stepSpread()
 }
 
 // retable gives the Zone the table of who holds the zones.

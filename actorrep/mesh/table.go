@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Table divides the plane among servers, in a grid. What is outside the grid belongs to the nearest cell. A table with a higher Epoch takes the
@@ -54,8 +55,23 @@ func (t *Table) At(x, y float64) string {
 	return t.Servers[t.index(y, t.Y, rows)*t.Columns+t.index(x, t.X, t.Columns)]
 }
 
-// near calls f with the server of each cell that is within r of a place, and how far it is. A server may come several times.
-func (t *Table) near(x, y, r float64, f func(server string, d float64)) {
+// former is a table of which servers mirror still what was theirs.
+type former struct {
+	Table
+	until time.Duration
+}
+
+// maxFormers bounds those that a Zone keeps; above, the oldest is forgotten.
+const maxFormers = 4
+
+// distance is how far a place is from a server's zone.
+type distance struct {
+	server string
+	d      float64
+}
+
+// near adds the servers whose zones are within r of a place. Those that all has already keep the smaller distance.
+func (t *Table) near(all []distance, x, y, r float64) []distance {
 	rows := len(t.Servers) / t.Columns
 	x = within(x, t.X, float64(t.Columns)*t.Cell)
 	y = within(y, t.Y, float64(rows)*t.Cell)
@@ -63,10 +79,21 @@ func (t *Table) near(x, y, r float64, f func(server string, d float64)) {
 		for column := t.index(x-r, t.X, t.Columns); column <= t.index(x+r, t.X, t.Columns); column++ {
 			d := math.Hypot(x-within(x, t.X+float64(column)*t.Cell, t.Cell), y-within(y, t.Y+float64(row)*t.Cell, t.Cell))
 			if d <= r {
-				f(t.Servers[row*t.Columns+column], d)
+				all = noteDistance(all, t.Servers[row*t.Columns+column], d)
 			}
 		}
 	}
+	return all
+}
+
+func noteDistance(all []distance, server string, d float64) []distance {
+	for i := range all {
+		if all[i].server == server {
+			all[i].d = min(all[i].d, d)
+			return all
+		}
+	}
+	return append(all, distance{server, d})
 }
 
 // within is the value nearest to v from a to a+length.

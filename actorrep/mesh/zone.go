@@ -73,6 +73,8 @@ type ZoneConfig struct {
 	Resend time.Duration
 	// Forget is how long a mirrored actor stays that no server shows. Default 2 s.
 	Forget time.Duration
+	// Linger is how long after a new table a server mirrors its former zone and what is near that as well: for its players who haven't travelled yet. Default 15 s.
+	Linger time.Duration
 	// MaxActors bounds the actors that the Zone knows, this server's and the mirrored ones. Above it others' are refused. Default 65536.
 	MaxActors int
 }
@@ -99,6 +101,7 @@ type Zone struct {
 	seal       *seal
 	now        time.Duration
 	table      Table
+	formers    []former        // tables before it, the oldest first
 	servers    map[string]bool // of table
 	changes    int             // of the table and the neighbours
 	records    map[netguid.GUID]*record
@@ -110,7 +113,8 @@ type Zone struct {
 	stopped    bool    // the lease is over
 	leaving    bool    // it is to be: nothing changes any more
 	copier     copier
-	around     []distance // scratch
+	around     []distance // scratch: by table
+	wide       []distance // scratch: by table and formers
 	msgs       [][]byte   // scratch
 	buf        []byte     // scratch
 	msg        []byte     // scratch
@@ -137,14 +141,15 @@ type record struct {
 func NewZone(cfg ZoneConfig) (*Zone, error) {
 	cfg.Resend = cmp.Or(cfg.Resend, 50*time.Millisecond)
 	cfg.Forget = cmp.Or(cfg.Forget, 2*time.Second)
+	cfg.Linger = cmp.Or(cfg.Linger, 15*time.Second)
 	cfg.MaxActors = cmp.Or(cfg.MaxActors, 65536)
 	switch {
 	case cfg.ID == "" || len(cfg.ID) > maxID:
 		return nil, fmt.Errorf("%w: ID %q must have 1 to %d bytes", ErrConfig, cfg.ID, maxID)
 	case cfg.World == nil || !cfg.World.IsServer() || cfg.Game == nil || cfg.ToServer == nil || cfg.Rand == nil:
 		return nil, fmt.Errorf("%w: a server's World, Game, ToServer and Rand are needed", ErrConfig)
-	case cfg.Resend < 0 || cfg.Forget < 0 || cfg.MaxActors < 0:
-		return nil, fmt.Errorf("%w: Resend %v, Forget %v, MaxActors %d", ErrConfig, cfg.Resend, cfg.Forget, cfg.MaxActors)
+	case cfg.Resend < 0 || cfg.Forget < 0 || cfg.Linger < 0 || cfg.MaxActors < 0:
+		return nil, fmt.Errorf("%w: Resend %v, Forget %v, Linger %v, MaxActors %d", ErrConfig, cfg.Resend, cfg.Forget, cfg.Linger, cfg.MaxActors)
 	case !(cfg.Margin > 0) || !(cfg.Hysteresis > 0):
 		return nil, fmt.Errorf("%w: Margin %v and Hysteresis %v must be above 0", ErrConfig, cfg.Margin, cfg.Hysteresis)
 	}
@@ -167,6 +172,12 @@ func (z *Zone) SetTable(t Table) error {
 		return fmt.Errorf("%w: Table.Epoch is %d after %d", ErrConfig, t.Epoch, z.table.Epoch)
 	case z.cfg.Margin+z.cfg.Hysteresis > 4*t.Cell:
 		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.Cell)
+	}
+	if z.table.Epoch > 0 {
+		if len(z.formers) >= maxFormers {
+			z.formers = slices.Delete(z.formers, 0, 1)
+		}
+		z.formers = append(z.formers, former{z.table, z.now + z.cfg.Linger})
 	}
 	t.Servers = slices.Clone(t.Servers)
 	z.table, z.servers = t, map[string]bool{}
@@ -260,6 +271,10 @@ func (z *Zone) Step(now time.Duration) {
 	z.now = max(z.now, now)
 	if z.stopped {
 		return
+	}
+	for len(z.formers) > 0 && z.now >= z.formers[0].until {
+		z.formers = slices.Delete(z.formers, 0, 1)
+		z.changes++
 	}
 	for _, n := range z.neighbours {
 		if n.peer != nil && n.peer.Conn() == nil { // it was removed

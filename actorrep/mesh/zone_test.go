@@ -577,7 +577,9 @@ func TestZoneTable(t *testing.T) {
 		require.Equal(t, want, good.At(at[0], at[1]), "%v", at)
 	}
 	near := func(x, y, r float64) (s string) {
-		good.near(x, y, r, func(server string, d float64) { s += fmt.Sprintf("%s %.0f ", server, d) })
+		for _, n := range good.near(nil, x, y, r) {
+			s += fmt.Sprintf("%s %.0f ", n.server, n.d)
+		}
 		return s
 	}
 	require.Equal(t, "a 0 ", near(-8, 7, 1))
@@ -595,6 +597,70 @@ func TestZoneTable(t *testing.T) {
 		require.ErrorIs(t, p.zone.SetTable(c), ErrConfig, what)
 	}
 	require.Equal(t, "server2", p.zone.table.At(250, 0))
+}
+
+// TestZoneLingers: for Linger after a new table a server is shown what is in its former zone and about it, so that its players who haven't travelled see no hole. A fifth table has the oldest
+// of four forgotten.
+func TestZoneLingers(t *testing.T) {
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Servers: 3}}, registerLamps)
+	p := newPost(t, 0, func(c *ZoneConfig) { c.World, c.Linger = r.Server, 2*time.Second })
+	p.world = r.Server
+	l := r.Join(registerLamps)
+	r.Server.RemoveConn(l.Peer)
+	l.Peer = p.zone.Accept(name(1), l.S)
+	run := func(d time.Duration) {
+		for end := p.now + d; p.now < end; {
+			p.now += rig.Tick
+			p.zone.Step(p.now)
+			r.Step()
+		}
+	}
+	table := p.zone.table
+	retable := func(servers ...int) {
+		table.Epoch++
+		table.Servers = nil
+		for _, i := range servers {
+			table.Servers = append(table.Servers, name(i))
+		}
+		require.NoError(t, p.zone.SetTable(table))
+	}
+	retable(1, 1, 2)
+	p.lit(50) // goes to server1 at once
+	run(4 * time.Second)
+	require.Zero(t, l.World.Len())
+
+	retable(0, 0, 1) // server1's zone was 0 to 200, and is 200 to 300
+	p.lit(50)
+	p.lit(150)
+	p.lit(185)
+	run(1900 * time.Millisecond)
+	require.Equal(t, 3, l.World.Len())
+	run(200 * time.Millisecond)
+	require.Equal(t, 1, l.World.Len(), "what is beyond the margin goes")
+
+	retable(0, 1, 1)
+	retable(0, 0, 1)
+	p.lit(85)
+	run(time.Second)
+	require.Equal(t, 3, l.World.Len(), "85, 150 and 185, but not 50")
+	for range maxFormers {
+		retable(0, 0, 1)
+	}
+	run(100 * time.Millisecond)
+	require.Equal(t, 1, l.World.Len(), "185")
+	run(3 * time.Second)
+	require.Empty(t, p.zone.formers)
+
+	// A mirror of the former zone stays as long.
+	q := newPost(t, 1, func(c *ZoneConfig) { c.Linger = 10 * time.Second })
+	q.zone.Mirror(name(0), l.World)
+	table.Epoch, table.Servers = 2, []string{name(0), name(0), name(2)}
+	require.NoError(t, q.zone.SetTable(table))
+	require.False(t, q.zone.beyond(&lamp{X: 150}))
+	require.True(t, q.zone.beyond(&lamp{X: 50}))
+	q.now = 11 * time.Second
+	q.step()
+	require.True(t, q.zone.beyond(&lamp{X: 150}))
 }
 
 // TestZoneBurst: more than goes into a packet, or may wait, goes on as fast as it is acknowledged.

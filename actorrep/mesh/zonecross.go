@@ -7,11 +7,6 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
-type distance struct {
-	server string
-	d      float64
-}
-
 // stepOwn looks where an actor of this server is.
 func (z *Zone) stepOwn(r *record) {
 	if b := r.a.body(); b.World() != z.cfg.World || b.TornOff() { // the game has destroyed it
@@ -32,9 +27,8 @@ func (z *Zone) stepOwn(r *record) {
 	}
 	r.x, r.y, r.looked = x, y, z.changes
 	reach := z.cfg.Margin + z.cfg.Hysteresis
-	z.around = z.around[:0]
-	z.table.near(x, y, reach, z.noteDistance)
-	if z.distance(z.cfg.ID) > z.cfg.Hysteresis {
+	z.measure(x, y, reach)
+	if distanceOf(z.around, z.cfg.ID) > z.cfg.Hysteresis {
 		if z.give(r, z.table.At(x, y)) {
 			return
 		}
@@ -48,7 +42,7 @@ func (z *Zone) stepOwn(r *record) {
 		if n.peer == nil {
 			continue
 		}
-		d, shown := z.distance(n.id), n.peer.IsRelevant(r.a)
+		d, shown := distanceOf(z.wide, n.id), n.peer.IsRelevant(r.a)
 		switch {
 		case d <= margin && !shown:
 			n.peer.SetRelevant(r.a, true)
@@ -61,21 +55,20 @@ func (z *Zone) stepOwn(r *record) {
 	}
 }
 
-func (z *Zone) noteDistance(server string, d float64) {
-	for i := range z.around {
-		if z.around[i].server == server {
-			z.around[i].d = min(z.around[i].d, d)
-			return
-		}
+// measure finds how far a place is from the zones that are within reach of it.
+func (z *Zone) measure(x, y, reach float64) {
+	z.around = z.table.near(z.around[:0], x, y, reach)
+	z.wide = append(z.wide[:0], z.around...)
+	for i := range z.formers {
+		z.wide = z.formers[i].near(z.wide, x, y, reach)
 	}
-	z.around = append(z.around, distance{server, d})
 }
 
-// distance is how far the actor that is looked at is from a server's zone.
-func (z *Zone) distance(server string) float64 {
-	for i := range z.around {
-		if z.around[i].server == server {
-			return z.around[i].d
+// distanceOf is how far the place that was measured is from a server's zone.
+func distanceOf(all []distance, server string) float64 {
+	for i := range all {
+		if all[i].server == server {
+			return all[i].d
 		}
 	}
 	return math.Inf(1)

@@ -64,9 +64,8 @@ func (z *Zone) stepOther(r *record) {
 // beyond reports whether a mirror has left the margin.
 func (z *Zone) beyond(a Actor) bool {
 	x, y, _ := a.Location()
-	z.around = z.around[:0]
-	z.table.near(x, y, z.cfg.Margin, z.noteDistance)
-	return math.IsInf(z.distance(z.cfg.ID), 1)
+	z.measure(x, y, z.cfg.Margin)
+	return math.IsInf(distanceOf(z.wide, z.cfg.ID), 1)
 }
 
 // look forgets a mirror that the game has destroyed.

@@ -272,9 +272,7 @@ func (g *plain) Pending() string {
 
 // from is how far a place is from a server's zone.
 func (z *Zone) from(x, y float64, id string) float64 {
-	z.around = z.around[:0]
-	z.table.near(x, y, zoneMargin+zoneHyst, z.noteDistance)
-	return z.distance(id)
+	return distanceOf(z.table.near(nil, x, y, zoneMargin+zoneHyst), id)
 }
 
 // differs says what a world of a server, or of one of its clients, has that isn't so.
@@ -404,7 +402,7 @@ func (s *zoneServer) boot() (err error) {
 		return err
 	}
 	id := s.id
-	s.zone, err = NewZone(ZoneConfig{ID: id, World: s.world, Game: zoneGame{s}, Table: table, Margin: zoneMargin, Hysteresis: zoneHyst, Key: [32]byte{2}, Rand: s.h.Secrets(),
+	s.zone, err = NewZone(ZoneConfig{ID: id, World: s.world, Game: zoneGame{s}, Table: table, Margin: zoneMargin, Hysteresis: zoneHyst, Linger: 3 * time.Second, Key: [32]byte{2}, Rand: s.h.Secrets(),
 		ToServer: func(to string, b []byte) {
 			o := g.byID(to)
 			g.carry(s, o, b, func(b []byte) { o.check(o.zone.Receive(id, b)) })

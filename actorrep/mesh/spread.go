@@ -1,0 +1,90 @@
+package mesh
+
+import (
+	"errors"
+
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// ErrZone: this server doesn't hold the zone, or the other one has no lease.
+var ErrZone = errors.New("mesh: the zone isn't this server's to give, or the other server has no lease")
+
+// Hand has the next Step give a zone that this server holds to another server, such as one that has less to do. When the store has that, all servers hear of it, and the zone's actors and players go
+// there one by one. When the store doesn't answer, the zone may stay; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease. ErrAway: the store is away.
+func (k *Keeper) Hand(zone, to string) error {
+	t, l := k.tenancy(zone), k.lease(to)
+	switch {
+	case k.Holds(zone) == 0 || k.leaving || to == k.id || l == nil || !k.alive(l):
+		return ErrZone
+	case k.Away():
+		return ErrAway
+	}
+	t.to = to
+	return nil
+}
+
+// stepHands hands the zones that the game has said.
+func (k *Keeper) stepHands() {
+	for _, t := range k.zones {
+		if t.to != "" && k.now >= t.tryAt {
+			if l := k.lease(t.to); t.value.holder == k.id && l != nil && k.alive(l) {
+				k.hold(t, t.to)
+			}
+			t.to = ""
+		}
+	}
+}
+
+// hold has the store have a server as a zone's holder, if the zone is as this server has heard of it.
+func (k *Keeper) hold(t *tenancy, holder string) {
+	t.tryAt = k.now + k.cfg.Lease/4
+	v := zoneValue{holder: holder, epoch: t.value.epoch + 1}
+	k.do(kv.Op{Kind: kv.Put, Key: k.key("zone", t.name), Value: v.append(nil), Expect: t.rev}, func(e kv.Event) {
+		switch {
+		case e.Status != kv.OK:
+		case holder == k.id:
+			k.Counters.Zones++
+		default:
+			k.Counters.Handed++
+		}
+	})
+}
+
+// stepSpread hands a zone to the server with the fewest, if this one has the most, and two more than that one: of several with as many, that of the lowest ID hands one. Then all wait for Spread.
+func (k *Keeper) stepSpread() {
+	if k.cfg.Spread < 0 || !k.current || !k.tabled || k.leaving || len(k.estates) > 0 || !k.allSeen() {
+		return
+	}
+	most := k.holds(k.id)
+	if most < 2 {
+		return
+	}
+	var last *tenancy
+	for _, t := range k.zones {
+		if k.now-t.at < k.cfg.Spread || k.now < t.tryAt {
+			return
+		}
+		if t.value.holder == k.id {
+			last = t
+		}
+	}
+	to, fewest := "", most-1
+	for _, l := range k.leases {
+		if l.id == k.id {
+			continue
+		}
+		if l.value.over || !k.alive(l) {
+			return // that comes first
+		}
+		n := k.holds(l.id)
+		if n > most || n == most && l.id < k.id {
+			return // that one hands one
+		}
+		if n < fewest && k.now-l.since >= k.cfg.Spread {
+			to, fewest = l.id, n
+		}
+	}
+	if to != "" {
+		k.hold(last, to)
+	}
+}
