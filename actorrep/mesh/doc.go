@@ -275,7 +275,19 @@
 // Each actor of a Zone with a Keeper has a record in the store: its state as KeeperConfig.Save returns it, which Game.Take is given at the
 // next server. It is written at once when the actor is new here, then every Checkpoint if it has changed, and at once for Keeper.Keep: what
 // was changed before the call of Keep is never lost once the store has it, which done tells. Until then tell nobody that it is done. What
-// is changed in one actor is kept together: a record is the whole state, so no field needs a mark that it is durable. Keep decides when. A change of two actors is a deal (below).
+// is changed in one actor is kept together: a record is the whole state. A change of two actors is a deal (below).
+//
+// A field with the tag mesh:"durable" needs no Keep: the Keeper looks at it in each Step, and when it has changed writes the actor as Keep does.
+//
+//	type Chest struct {
+//		mesh.Body
+//		X, Y  float64
+//		Gold  uint32         `net:"" mesh:"durable"`
+//		Items map[string]int `mesh:"durable"`
+//	}
+//
+// So such a change is in the store one answer of it later, and a crash before that loses it: call Keep for what somebody must be told only when it can't be lost. It may be numbers, texts, bools, Vars, and structs, arrays, slices and
+// maps of these; NewKeeper refuses others. What happens once, at another actor, is a deal.
 //
 // An actor is given to another server only when its record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
 // than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
@@ -322,7 +334,7 @@
 //	ops on actors under way               128
 //	calls of Save in a Step               32
 //	a page of a server's actors           256 of them, 1288 bytes
-//	work in a Step                        besides, two looks at each actor that is kept
+//	work in a Step                        besides, two looks at each actor that is kept, and one at its durable fields
 //
 // A value in the store that was damaged, or is of another version, ends nothing: its server is over when the value doesn't change for Lease, a zone is taken by an epoch above all
 // former ones, and the record of an actor is looked at each second until it can be read: Counters.Damaged counts that.

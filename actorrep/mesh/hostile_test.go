@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // pair is two servers, a client, and what they have sent; the game is a player's number.
@@ -389,3 +391,34 @@ func FuzzPackets(f *testing.F) {
 		}
 	})
 }
+
+// TestTicketOnce: a ticket goes to the server that asked for it until that one has it, and not with each packet of the travel.
+func TestTicketOnce(t *testing.T) {
+	p := newPair(t)
+	for i := range p.servers {
+		p.servers[i].cfg.Game = longTicket{pairGame{p, i}}
+	}
+	require.NoError(t, p.servers[0].Travel(1, name(1)))
+	bytes := 0
+	for range 100 { // 5 s, in which the client doesn't come
+		p.now += 50 * time.Millisecond
+		for _, s := range p.servers {
+			s.Step(p.now)
+		}
+		sent := p.sent
+		p.sent = nil
+		for _, m := range sent {
+			if m.from == 1 {
+				bytes += len(m.b)
+			}
+			require.NoError(t, p.servers[m.to].Receive(name(m.from), m.b))
+		}
+	}
+	require.EqualValues(t, 2048, len(p.servers[0].players[1].travel.ticket))
+	require.Less(t, bytes, 100*150+4*2048)
+}
+
+// longTicket is a game whose tickets are connect tokens.
+type longTicket struct{ pairGame }
+
+func (longTicket) Ticket(uint64) ([]byte, error) { return make([]byte, 2048), nil }

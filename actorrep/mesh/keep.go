@@ -26,7 +26,8 @@ type kept struct {
 	busy    bool
 	due     time.Duration // not looked at before
 	checkAt time.Duration // the next checkpoint
-	want    uint64        // changes that Keep was called for
+	want    uint64        // changes that Keep was called for, and those of durable fields
+	durable uint64        // the sum of those as of the last one
 	stored  uint64        // of those, how many the store has
 	told    []toldWhen
 	arrival uint64      // it has come from elsewhere as this one, and isn't recorded yet

@@ -70,12 +70,14 @@ type Keeper struct {
 	over      bool
 	leaving   bool
 	mine      ownLease
-	leases    []*lease   // by ID, this server's too
-	zones     []*tenancy // in the order of Plan
-	tabled    bool       // the Zone has the table
-	seen      uint64     // the newest end of a lease after which no actor comes from there, and all that came are in the store
-	toldSeen  uint64     // seen, as this server's lease says it
+	leases    []*lease       // by ID, this server's too
+	zones     []*tenancy     // in the order of Plan
+	tabled    bool           // the Zone has the table
+	counts    map[string]int // zones by holder; nil: they have changed
+	seen      uint64         // the newest end of a lease after which no actor comes from there, and all that came are in the store
+	toldSeen  uint64         // seen, as this server's lease says it
 
+	durable  map[string]*durable // by class
 	kept     map[netguid.GUID]*kept
 	list     []*kept
 	at       int // where the next Step goes on
@@ -139,6 +141,11 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
 		}
 	}
+	marked, err := durables(classes(cfg.Zone.cfg.World))
+	if err != nil {
+		return nil, err
+	}
+	k.durable = marked
 	var base [4]byte
 	if _, err := io.ReadFull(cfg.Zone.cfg.Rand, base[:]); err != nil {
 		return nil, err
@@ -207,6 +214,7 @@ func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 	k.renew()
 	k.stepLeases()
 	if k.mine.held && !k.Away() {
+		k.stepDurable()
 		k.stepKept()
 		k.stepDeals()
 	}

@@ -40,6 +40,8 @@ type keeping struct {
 	away      time.Duration // KeeperConfig.Away
 	spread    time.Duration // KeeperConfig.Spread
 	handed    uint64
+	durable   bool // durable fields change, and there are no checkpoints
+	well      bool // and the store has no trouble
 	deals     bool // gold goes by Keeper.Deal
 	dealt     int
 	cameBack  int
@@ -52,7 +54,7 @@ func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
 			n, _ := strconv.Atoi(s.Option(key))
 			return n
 		}
-		k.deals = s.Option("deals") != ""
+		k.deals, k.durable, k.well = s.Option("deals") != "", s.Option("durable") != "", s.Option("well") != ""
 		k.away = time.Duration(number("away")) * time.Millisecond
 		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
 	}
@@ -167,7 +169,11 @@ func (g *plain) patience() int32 {
 
 func (s *zoneServer) bootKeeper() (err error) {
 	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: 2 * time.Second, Spread: s.g.spread, Gone: s.m.Gone,
+	checkpoint := 2 * time.Second
+	if s.g.durable {
+		checkpoint = time.Hour
+	}
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: checkpoint, Spread: s.g.spread, Gone: s.m.Gone,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true
@@ -301,6 +307,7 @@ func (s *zoneServer) takesOver(a *sheep, t *truth) {
 	}
 	if a.restored {
 		a.restored = false
+		s.shorn(a, t)
 		if a.Epoch <= t.epoch || a.Count > t.count {
 			g.w.Failf("restored", "%s has sheep %d at %d of epoch %d, and in truth it is %+v", s.id, a.Name, a.Count, a.Epoch, t)
 		}
@@ -481,6 +488,8 @@ func (g *plain) unsettled() string {
 			return why
 		case at != nil && !at.book.Idle():
 			return fmt.Sprintf("sheep %d of %d has deals: %+v", t.name, t.id, at.book)
+		case at != nil && g.unwritten(at) != "":
+			return g.unwritten(at)
 		case at != nil:
 			gold, minted = gold+at.Gold, minted+at.Minted
 		case t.over:

@@ -63,7 +63,7 @@ func (k *Keeper) heardKey(e *kv.Event) {
 	case "zone":
 		if t := k.tenancy(name); t != nil {
 			t.heard(e, k.now)
-			k.tabled = false
+			k.zonesChanged()
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (k *Keeper) isCurrent() {
 			t.rev, t.value.holder = 0, ""
 		}
 	}
-	k.tabled = false
+	k.zonesChanged()
 }
 
 // renew holds this server's lease.
@@ -233,14 +233,19 @@ func (l *lease) length(k *Keeper) time.Duration { return max(k.cfg.Lease, l.valu
 // alive reports whether a server's lease may be held still.
 func (k *Keeper) alive(l *lease) bool { return !l.value.over && !k.runsOut(l, 0) }
 
-func (k *Keeper) holds(id string) (n int) {
-	for _, t := range k.zones {
-		if t.value.holder == id {
-			n++
+// holds is how many zones a server holds.
+func (k *Keeper) holds(id string) int {
+	if k.counts == nil {
+		k.counts = map[string]int{}
+		for _, t := range k.zones {
+			k.counts[t.value.holder]++
 		}
 	}
-	return n
+	return k.counts[id]
 }
+
+// zonesChanged: what is counted, and in the table, isn't as it is.
+func (k *Keeper) zonesChanged() { k.tabled, k.counts = false, nil }
 
 // heir is the server that takes over what a server has had. "" when that isn't known; the server itself while it isn't over.
 func (k *Keeper) heir(id string) string {

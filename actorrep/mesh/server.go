@@ -137,8 +137,8 @@ type leaving struct {
 type arrival struct {
 	player, attempt, nonce uint64
 	from                   string
-	session                uint64 // of the client that shall come
-	ticket                 []byte
+	session                uint64  // of the client that shall come
+	ticket                 []byte  // nil: who sends the player has it
 	given                  *player // as it will play here
 	state                  []byte
 	began, sayAt           time.Duration
@@ -572,7 +572,7 @@ func (s *Server) receive(from string, packet []byte) error {
 	}
 	switch k {
 	case expect:
-		s.expected(from, id, attempt, session)
+		s.expected(from, id, attempt, nonce, session)
 	case give, done, cancel:
 		s.fromOld(k, from, id, attempt, nonce, given, rest)
 	case have:
@@ -586,11 +586,15 @@ func (s *Server) receive(from string, packet []byte) error {
 }
 
 // expected: a server asks whether a player may come.
-func (s *Server) expected(from string, id, attempt, session uint64) {
+func (s *Server) expected(from string, id, attempt, known, session uint64) {
 	for _, a := range s.arrivals {
 		if a.player == id && a.attempt == attempt && a.from == from {
 			a.session = session
-			s.sayCome(a)
+			if known == a.nonce { // it has the ticket
+				a.ticket = nil
+			} else {
+				s.sayCome(a)
+			}
 			return
 		}
 	}

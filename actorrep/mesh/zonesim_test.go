@@ -45,6 +45,7 @@ type sheep struct {
 	toX, toY float64
 	player   uint64
 	purse
+	wool     uint32 `mesh:"durable"`
 	book     Book
 	restored bool // it was taken over, and hasn't been played since
 	safe     bool // the store has the debt that is under way
@@ -61,6 +62,7 @@ type flock struct {
 	Player              uint64
 	ID, Epoch           uint32 // of a player's
 	Purse               purse
+	Wool                uint32
 	Book                []byte
 	Saved               bool // by a Keeper
 }
@@ -75,6 +77,7 @@ type truth struct {
 	over        bool
 	x, y        float64
 	purseTruth
+	woolTruth
 }
 
 // plain is a run.
@@ -625,6 +628,7 @@ func (s *zoneServer) play() {
 		a.step(g)
 		a.Count++
 		a.hidden += 3
+		s.grow(a, t)
 		t.count, t.x, t.y = a.Count, a.X, a.Y
 		switch {
 		case g.rng.IntN(100) == 0:
@@ -711,12 +715,12 @@ func (s *zoneServer) call(call []byte) {
 }
 
 func (s *zoneServer) state(a *sheep) flock {
-	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player, Purse: a.purse.clone(), Book: a.book.Append(nil)}
+	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player, Purse: a.purse.clone(), Wool: a.wool, Book: a.book.Append(nil)}
 }
 
 func (a *sheep) set(f flock) {
 	a.X, a.Y, a.toX, a.toY, a.Count, a.Name, a.hidden, a.player = f.X, f.Y, f.ToX, f.ToY, f.Count, f.Name, f.Hidden, f.Player
-	a.purse, a.restored, a.safe, a.asked, a.sayAt = f.Purse, f.Saved, false, false, 0
+	a.wool, a.purse, a.restored, a.safe, a.asked, a.sayAt = f.Wool, f.Purse, f.Saved, false, false, 0
 	if _, err := a.book.Read(f.Book); err != nil {
 		panic(err)
 	}
