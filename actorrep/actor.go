@@ -410,7 +410,7 @@ var (
 	ErrUnknown    = errors.New("actorrep: class not registered; call Register with it at both ends")
 	ErrSpawned    = errors.New("actorrep: the actor is spawned already")
 	ErrNotSpawned = errors.New("actorrep: the actor isn't spawned, or gone")
-	ErrClient     = errors.New("actorrep: only a server may do that")
+	ErrClient     = errors.New("actorrep: only a server may do that; a client asks it by a ServerRPC")
 	ErrNotCustom  = errors.New("actorrep: no field of that name with the custom condition")
 	ErrLate       = errors.New("actorrep: register all classes before the first connection")
 	ErrTaken      = errors.New("actorrep: another actor has the id, or it isn't one")

@@ -136,5 +136,6 @@ func TestForgottenAddConn(t *testing.T) {
 func TestDestroyNothing(t *testing.T) {
 	for _, w := range []*actorrep.World{actorrep.NewServer(actorrep.Config{}), actorrep.NewClient(actorrep.Config{})} {
 		require.NoError(t, w.Destroy(w.Find(2)))
+		require.NoError(t, w.Destroy(actorrep.Ref[*sailor]{}.In(w)), "a nil of the class's type")
 	}
 }

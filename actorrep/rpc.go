@@ -262,7 +262,7 @@ var (
 	ErrNotOwner    = errors.New("actorrep: only the owner's client may call this")
 	ErrAuthority   = errors.New("actorrep: only the server may call this")
 	ErrNoOwner     = errors.New("actorrep: the actor has no owner to call")
-	ErrNoProcedure = errors.New("actorrep: the procedure isn't registered with the actor's class, here or at the other end")
+	ErrNoProcedure = errors.New("actorrep: the procedure isn't registered with the actor's class, here or at the other end; give it to Register, in RPCs, at both ends")
 	ErrNoHandler   = errors.New("actorrep: the procedure runs at this end and has no handler; give it one with Handle")
 	ErrNotThere    = errors.New("actorrep: the other end has no channel for the actor; it doesn't have it yet, or any more")
 	ErrSaturated   = errors.New("actorrep: no bandwidth for an unreliable call now")

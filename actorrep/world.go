@@ -377,7 +377,7 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 // an actor that was torn off, and its components; the next Step tells the game that they are gone. Of any other it returns
 // ErrClient. Of nil, and of an actor that isn't in the world, it does nothing.
 func (w *World) Destroy(a Actor) error {
-	if a == nil {
+	if a == nil || reflect.ValueOf(a).IsNil() {
 		return nil
 	}
 	b := a.base()

@@ -111,9 +111,10 @@ func (c *Class[A, I]) Arrive(a A, player *actorrep.Peer, state []byte, now time.
 // maxStamp is the latest time, in µs, of a tick that Arrive takes: half of what the wire's timestamps count.
 const maxStamp = 1 << 51
 
-// Follow is called on a client whose player travels: from is the same class of the world of the server that the player leaves. When the server of this world gives
-// an actor with the same id to the player by Arrive, the prediction goes on here where it is there, without a jump, and ends there. So it does after Possess, but begins anew. The inputs that the other
-// server hasn't simulated are sent to this one, and so are its actors' reliable calls (actorrep.World.Follow). Tick from before this class in each frame; both may be given different times, that advance alike. nil ends it.
+// Follow is called on a client whose player travels to another server. from is the same class in the world of the server that the player leaves. When this
+// world's server gives the player an actor with the same id by Arrive, this class takes over the prediction of from without a jump, and from stops predicting it. When the server
+// calls Possess instead, the prediction starts anew here. The inputs that the other server hasn't simulated are sent to this one, and so are the actor's reliable
+// calls (actorrep.World.Follow). Call from's Tick before this class's in each frame. The times given to both may differ by a constant. Follow(nil) ends it.
 func (c *Class[A, I]) Follow(from *Class[A, I]) {
 	if from == c {
 		from = nil

@@ -98,17 +98,18 @@ type Class[A Mover[I], I any] struct {
 	begin        *actorrep.RPC[A, message[A, I]] // the first reply: reliable, so that it arrives with the actor
 	states       *actorrep.RPC[A, message[A, I]] // of a group's members
 
-	pawns   []*pawn[A, I] // on a client those of its player, on a server those of all players
-	byActor map[actorrep.Actor]*pawn[A, I]
-	gone    Counters
-	strange uint64
-	hitches uint64
-	follows *Class[A, I]  // on a client, see Follow
-	offset  time.Duration // local time here minus there
-	told    bool          // what was wrong with a server's message
-	strayed bool          // Config.Input returned what isn't finite
-	ticked  bool          // Tick was called
-	number  uint8         // of the newest possession
+	pawns         []*pawn[A, I] // on a client those of its player, on a server those of all players
+	byActor       map[actorrep.Actor]*pawn[A, I]
+	gone          Counters
+	strange       uint64
+	hitches       uint64
+	follows       *Class[A, I]  // on a client, see Follow
+	offset        time.Duration // local time here minus there
+	told          bool          // what was wrong with a server's message
+	everPossessed bool          // Possess was called
+	strayed       bool          // Config.Input returned what isn't finite
+	ticked        bool          // Tick was called
+	number        uint8         // of the newest possession
 
 	// Scratch.
 	out, got    message[A, I]
@@ -160,7 +161,37 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	} else {
 		watch(w, func() bool { return !c.ticked && len(c.pawns) > 0 }, errNoTick)
 	}
+	if w.IsServer() {
+		watch(w, c.forgotPossess(), fmt.Errorf("%w: a player has owned an actor of class %q for %v, and the game has never called Class.Possess: nothing is predicted", ErrConfig, name, possessAfter))
+	}
 	return c, nil
+}
+
+// possessAfter is how long a player owns an actor of a class, none of which was ever possessed, until the game is told.
+const possessAfter = 10 * time.Second
+
+// forgotPossess returns a function that reports whether the game seems to have forgotten Possess. It looks at the world's actors every 10 s, until the first Possess.
+func (c *Class[A, I]) forgotPossess() func() bool {
+	var next time.Duration
+	var looks int // in a row at which a player owned an actor of the class
+	return func() bool {
+		now := c.world.Now()
+		if c.everPossessed || now < next {
+			return !c.everPossessed && looks > 1
+		}
+		next = now + possessAfter
+		owned := false
+		for a := range c.world.All {
+			if _, is := a.(A); is && baseOf(a).Owner() != nil {
+				owned = true
+				break
+			}
+		}
+		if looks++; !owned {
+			looks = 0
+		}
+		return looks > 1
+	}
 }
 
 // toldOnce returns the first error of a server's messages to Config.Failed: a hostile server could fill a log with them. A missing Input is the game's.

@@ -2,6 +2,7 @@ package predict_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,59 @@ func TestForgottenTick(t *testing.T) {
 				require.ErrorContains(t, list[0], "never calls")
 				require.ErrorIs(t, list[0], predict.ErrConfig)
 			}
+		}
+	}
+}
+
+// TestForgottenPossess: a game whose players own predicted actors, and that never calls Possess, is told so once, after 10 s; with a group too. One that possesses any,
+// or whose actors nobody owns, isn't.
+func TestForgottenPossess(t *testing.T) {
+	for _, grouped := range []bool{false, true} {
+		for _, does := range []string{"owns", "owns and possesses", "owns nothing"} {
+			register := func(class **predict.Class[*skater, keys]) func(w *actorrep.World) error {
+				return func(w *actorrep.World) (err error) {
+					cfg := predict.Config[*skater, keys]{Input: func(*skater) keys { return keys{X: 1} }}
+					if grouped {
+						cfg.Group, err = predict.NewGroup(w, predict.GroupConfig{})
+						require.NoError(t, err)
+					}
+					*class, err = predict.Register(w, "Skater", cfg)
+					return err
+				}
+			}
+			var ends [2]*predict.Class[*skater, keys]
+			var failed []error
+			r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) {
+				if !strings.Contains(err.Error(), "Class.Tick") { // what the server's end isn't asked about here
+					failed = append(failed, err)
+				}
+			}}, register(&ends[0]))
+			l := r.JoinOther(register(&ends[1]))
+			a, other := &skater{}, &skater{}
+			if does != "owns nothing" {
+				a.SetOwner(l.Peer)
+			}
+			require.NoError(t, r.Server.Spawn(a))
+			require.NoError(t, r.Server.Spawn(other))
+			if does == "owns and possesses" {
+				require.NoError(t, ends[0].Possess(other, l.Peer, r.Now))
+			}
+			steps := func(d time.Duration) {
+				for end := r.Now + d; r.Now < end; {
+					r.Step()
+				}
+			}
+			steps(9 * time.Second)
+			require.Empty(t, failed, does)
+			steps(40 * time.Second)
+			if does != "owns" {
+				require.Empty(t, failed, does)
+				continue
+			}
+			require.Len(t, failed, 1)
+			require.ErrorContains(t, failed[0], `class "Skater"`)
+			require.ErrorContains(t, failed[0], "never called Class.Possess")
+			require.ErrorIs(t, failed[0], predict.ErrConfig)
 		}
 	}
 }

@@ -90,7 +90,7 @@ type GroupCounters struct {
 	Strange   uint64 // states that can't be right: of a tick far ahead, or of more than MaxMembers
 }
 
-// Group is actors, of one class or several, that collide with each other. A client predicts its own and all others
+// Group is a set of actors, of one class or several, that collide with each other. A client predicts its own and all others
 // together. It belongs to the world's goroutine.
 type Group struct {
 	Counters GroupCounters

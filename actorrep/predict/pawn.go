@@ -70,6 +70,7 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	case !player.IsLocal() && c.possessed(player, a) >= maxPossessed:
 		return ErrManyPossessed
 	}
+	c.everPossessed = true
 	if c.group != nil {
 		if err := c.group.join(a, c.kind); err != nil {
 			return err

@@ -186,6 +186,22 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 // packets that others have overtaken, and of answers to what was sent again.
 var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true}
 
+// remedies is what to do about the reasons that a setting causes. The first line with such a reason says it.
+var remedies = map[string]string{
+	"corrupt":       "set Config.Checksum at both ends, or at neither",
+	"unknown_type":  "list the channel type in Config.Channels at both ends",
+	"may_not_open":  "set ClientOpen or ServerOpen of the channel.Type at both ends",
+	"no_handler":    "give the channel.Type an Accept that returns a handler",
+	"bad_protocol":  "give both ends and the token the same ProtocolID",
+	"bad_token":     "give both ends and the token service the same key",
+	"token_expired": "get a token just before the dial, and compare the machines' clocks",
+	"other_server":  "list the address that clients dial in Netcode.Addrs",
+	"token_used":    "get a token for each dial",
+	"bad_checksum":  "give both ends the same ProtocolID",
+	"wrong_version": "give both ends the same release of Unreal",
+	"id_connected":  "set Netcode.TakeOver if a client that dials again should replace its former connection",
+}
+
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {
 	l := &d.log
@@ -207,14 +223,21 @@ func (d *Driver) logSecond(now time.Duration) {
 	}
 	l.at = l.at[:0]
 	level := slog.LevelInfo
+	var hints []string
 	for reason, n := range d.Refusals {
 		if more := n - l.last[reason]; more > 0 {
+			if do := remedies[reason]; do != "" && l.last[reason] == 0 {
+				hints = append(hints, reason+": "+do)
+			}
 			l.last[reason] = n
 			l.at = append(l.at, slog.Uint64(reason, more))
 			if !strays[reason] {
 				level = slog.LevelWarn
 			}
 		}
+	}
+	if len(hints) > 0 {
+		l.at = append(l.at, slog.String("hint", strings.Join(hints, "; ")))
 	}
 	if len(l.at) > 0 {
 		d.cfg.Logger.LogAttrs(context.Background(), level, "refused", l.at...)

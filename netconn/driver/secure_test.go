@@ -197,6 +197,32 @@ func TestRefusalLog(t *testing.T) {
 	}
 }
 
+// TestRefusalHint: the first line of the log about a reason that a setting causes says what to do; the error of the client says where to look.
+func TestRefusalHint(t *testing.T) {
+	var log bytes.Buffer
+	key := netcode.Key{1}
+	m := newMemory(t, Config{Link: Netcode{Key: key, Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.9.9.9:7777")}}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		Config{Link: Netcode{Key: key}})
+	m.until("refused", func() bool { return m.cres != nil })
+	require.Greater(t, strings.Count(log.String(), "other_server="), 1)
+	require.Equal(t, 1, strings.Count(log.String(), "hint="), log.String())
+	require.Contains(t, log.String(), `hint="other_server: list the address that clients dial in Netcode.Addrs"`)
+	require.ErrorContains(t, m.cres.Err, "a server that is there logs why it refused")
+
+	told := map[string]bool{}
+	for _, link := range links() {
+		m := newMemory(t, Config{Link: link}, Config{Link: link})
+		for reason := range m.server.Refusals {
+			told[reason] = true
+		}
+	}
+	for reason, do := range remedies {
+		require.True(t, told[reason], reason)
+		require.False(t, strays[reason], reason)
+		require.NotEmpty(t, do)
+	}
+}
+
 func send(t *testing.T, ch *channel.Channel, text string) {
 	t.Helper()
 	_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true})
