@@ -20,7 +20,7 @@ type outlet interface {
 	end()
 	// introduce describes our classes and reports whether the other end has answered.
 	introduce() bool
-	// open opens an actor with its first values; they are known, as are those of its units that are zero and aren't in it.
+	// open opens an actor with its first values. known is the units that the client then has: those that were sent, and those that are zero and weren't.
 	open(v *view, w *bitio.Writer, known layout.Mask) bool
 	// reliable sends messages of an actor, in order. apart puts them into a bunch of their own.
 	reliable(v *view, w *bitio.Writer, apart bool) bool

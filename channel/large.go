@@ -155,7 +155,7 @@ func (t *Table) mayJoin(ch *Channel, in *bunch.In) bool {
 	return t.held+more <= t.cfg.MaxMemory/2-t.rest()
 }
 
-// rest is what the payload of served, or of who will be, may still take.
+// rest is how many bytes the payload of the served channel, or of the next one to be served, may still take.
 func (t *Table) rest() int {
 	if t.served == nil {
 		return joinCost(bunch.MaxPayload)

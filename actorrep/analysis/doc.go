@@ -5,7 +5,7 @@
 //	go vet -vettool=$(which bunchvet) ./...
 //	bunchvet -fix ./...
 //
-// and [All] gives it to a program that runs analysers of other origins too, as editors and linters do.
+// A program that also runs other analysers, such as an editor or a linter, gets the analysers from [All].
 //
 // # The analysers
 //

@@ -49,7 +49,7 @@
 // The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
 // and notes that: nobody gets such a value, and the film doesn't show it either.
 //
-// A film has values that only their owners may have. Show it to who may see them.
+// A film has values that only their owners may see. Show it only to people who may see all of them.
 //
 // # Making a page
 //

@@ -25,7 +25,7 @@ type shown struct {
 	scratch []byte
 }
 
-// values is those of an actor's parts.
+// values is the values of an actor's parts.
 type values struct {
 	class int
 	of    [][]byte

@@ -454,7 +454,7 @@ func (c riceCode) read(r *bitio.Reader) uint64 {
 }
 
 // Predict predicts the units of p.Predicted, and reports whether their errors take fewer bits than their differences to the newest time.
-// If not, Predicted is none of them afterwards.
+// If not, it empties Predicted.
 func (l *Layout) Predict(s *Shadow, p *Past) bool {
 	if len(p.near) < len(l.Units) {
 		p.near = make([]nearErrors, len(l.Units))

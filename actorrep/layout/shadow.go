@@ -231,7 +231,7 @@ type Base struct {
 	*Past
 	// Keys is the versions of the fast arrays.
 	Keys [MaxFast]uint32
-	// Known is up to which of the object's changes the connection has each group; nil is none of them.
+	// Known is, for each group, the number of the newest change that the connection has. nil: it has none.
 	Known []int64
 }
 

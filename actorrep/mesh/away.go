@@ -2,7 +2,7 @@ package mesh
 
 import "time"
 
-// awayState is what a server has of its own right to go on without the store.
+// awayState is what a server knows about its right to go on without the store.
 type awayState struct {
 	round   uint64        // the last in which it asked the others
 	closed  uint64        // up to this one it doesn't rely on them

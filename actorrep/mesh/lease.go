@@ -262,7 +262,7 @@ func (k *Keeper) heir(id string) string {
 	return ""
 }
 
-// stepLeases ends the leases that have run out, and takes the zones of who had them.
+// stepLeases ends the leases that have run out, and takes over the zones of the servers that had them.
 func (k *Keeper) stepLeases() {
 	if !k.current || !k.mine.held {
 		return
@@ -317,7 +317,7 @@ func (k *Keeper) stepLeases() {
 	k.stepSpread()
 }
 
-// retable gives the Zone the table of who holds the zones.
+// retable gives the Zone the table that says which server holds which zone.
 func (k *Keeper) retable() {
 	if k.tabled {
 		return

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// seal encrypts packets between the servers that have a key, so that whoever carries them can neither read nor change them, nor give them to another server or as
-// another's.
+// seal encrypts packets between the servers that have a key. Those that forward a packet can't read or change it, deliver it to another server, or pass it off as
+// another server's.
 type seal struct {
 	aead cipher.AEAD
 	rand io.Reader

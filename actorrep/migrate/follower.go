@@ -101,7 +101,7 @@ type Follower struct {
 	err          error
 }
 
-// session is a connection to a host, or to who may become it. It handles the channel.
+// session is a connection to a host or to a candidate, and the handler of its channel.
 type session struct {
 	channel.Nop
 	f      *Follower

@@ -276,7 +276,7 @@ func (h *Host) Step(now time.Duration) {
 	h.leave()
 }
 
-// look takes note of who has gone or joined.
+// look notes which players have left or joined.
 func (h *Host) look() {
 	kept := h.links[:0]
 	for _, l := range h.links {
@@ -334,7 +334,7 @@ func (h *Host) players(yield func(l *link) bool) {
 	}
 }
 
-// known calls yield for those, and for who went to another host a moment ago.
+// known calls yield for those, and for players that went to another host a moment ago.
 func (h *Host) known(yield func(l *link) bool) {
 	for _, l := range h.links {
 		if l.id != 0 && (!l.gone || l.until != 0) && !yield(l) {

@@ -275,7 +275,7 @@ func (r *Replay) message(kind bridge.Kind, id uint32, data *bitio.Reader) error 
 // uncopied reports whether the checkpoint being read still has to copy a place.
 func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo && id < r.until }
 
-// records applies changed values. While a checkpoint is read, those of uncopied places are in chunks of their own.
+// records applies changed values. While a checkpoint is read, the values of places that aren't copied yet are in chunks of their own.
 func (r *Replay) records(data *bitio.Reader) error {
 	if r.building {
 		if id, err := r.to.FirstPlace(*data); r.uncopied(id) {

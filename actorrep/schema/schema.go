@@ -1,11 +1,11 @@
-// Package schema says what the classes of a world look like to the other end, and what becomes of two builds of a game that meet:
+// Package schema describes the classes of a world as the other end sees them, and says whether two builds of a game can play together:
 //
 //	was := schema.Of(world)             // kept with each release, as JSON
 //	for _, c := range was.Diff(schema.Of(next)) {
 //		fmt.Println(c.Severity, c.Class, c.Name, c.What)
 //	}
 //
-// Command actorrep/cmd/bunchnet-schema does that from outside.
+// The command actorrep/cmd/bunchnet-schema does the same without code in the game.
 package schema
 
 import (

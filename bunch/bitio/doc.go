@@ -1,8 +1,8 @@
 // Package bitio reads and writes Unreal's bit streams.
 //
-// Every packet, bunch and replicated property of this module is a run of bits
-// made by a [Writer] and taken apart by a [Reader]. The package knows widths and
-// bit order; what the bits mean is the business of the packages above.
+// Every packet, bunch and replicated property of this module is a run of bits. A
+// [Writer] writes it and a [Reader] reads it. This package defines widths and bit
+// order; the packages above define what the bits mean.
 //
 // # Bit order
 //
@@ -39,6 +39,6 @@
 //	w.WriteIntPacked(channel)
 //	if err := w.Err(); err != nil { ... }
 //
-// A [Writer] can forget what it wrote since a [Mark]; that is how a bunch which
-// turns out not to fit, or to say nothing, leaves no trace in a packet.
+// A [Writer] can take back what it wrote since a [Mark]. That is used for a bunch
+// that doesn't fit its packet, or that turns out to be empty.
 package bitio

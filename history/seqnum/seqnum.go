@@ -1,9 +1,9 @@
 // Package seqnum does the arithmetic of sequence numbers that wrap.
 //
-// A number on the wire has few bits and wraps around; inside the module every
-// sequence is a full int64 id that never does. Package seqnum is the door
-// between the two: [Space.Expand] at the way in, [Space.Truncate] at the way
-// out, and nothing else in the module computes modulo a power of two.
+// A number on the wire has few bits and wraps around. In memory every sequence is
+// an int64 id that never wraps. [Space.Expand] converts a received number to an id,
+// and [Space.Truncate] an id to a number to send. Nothing else in the module computes
+// modulo a power of two.
 //
 //	id := seqnum.Packet.Expand(wire, newest) // the id nearest to newest
 //

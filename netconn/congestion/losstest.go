@@ -127,7 +127,7 @@ func (l *lossTest) lose(now time.Duration) {
 	l.slot.lost++
 }
 
-// restart forgets the packets so far, those of an older rate.
+// restart forgets the packets so far, which were sent at an older rate.
 func (l *lossTest) restart(now time.Duration) {
 	l.slot, l.all, l.worst, l.rate, l.since = fates{}, fates{}, fates{}, 0, now
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // BeforeFlush runs f once, in the next TickFlush, after the game's own work of the tick and before connections send.
-// When f calls BeforeFlush, that is for the tick after. It belongs to the goroutine that ticks the driver, as does f.
+// When f calls BeforeFlush, the new function runs in the next tick. Call BeforeFlush on the goroutine that ticks the driver; f runs there too.
 // It panics when f is nil.
 func (d *Driver) BeforeFlush(f func()) {
 	if f == nil {

@@ -45,7 +45,7 @@ func (t Timing) filled() (Timing, error) {
 // (Life/2), and the token is good (Life).
 func (t *Timing) hold() time.Duration { return 2 * t.Life }
 
-// young is how long a placement is told again to who asks again: a further member of its party, or the same player.
+// young is how long a request for the same seat gets the same placement: one of the same player, or of a further member of the party.
 func (t *Timing) young() time.Duration { return t.Life / 2 }
 
 // seatsTTL is how long the store keeps a record that nobody writes: longer than any placement in it is good for.

@@ -1,17 +1,16 @@
-// Package handler wraps packets: a chain of components that put a prefix before a
+// Package handler wraps packets. A chain of components writes prefixes before a
 // packet's content, as Unreal's PacketHandler does with its HandlerComponents. The
-// stateless handshake is one (magic, session and client ids, handshake bit).
+// stateless handshake is such a component: it writes magic, session and client ids, and a handshake bit.
 //
 //	[prefix of component 0][prefix of component 1] ... [content][1][1][0..7 zeros]
 //	                                                             |  terminator of the chain
 //	                                                             terminator of the content
 //
-// A terminator is a lone 1 bit; behind the last one of a packet come zeros to a whole byte.
-// The content brings its own, the chain adds exactly one however many components it
-// has, so that a game packet ends in two and a handshake packet, which no chain
-// wraps, in one (Unreal 4.18 to 5.8, recorded for 4.27 and 5.1). Prefixes need not be whole bytes: the
-// content simply begins at the next bit, and nothing is shifted, since the prefixes
-// are written first.
+// A terminator is a single 1 bit. After the last one of a packet come zeros up to a whole byte.
+// The content has its own terminator. The chain adds one more, however many components it has.
+// So a game packet has two, and a handshake packet, which no chain wraps, has one (Unreal 4.18
+// to 5.8, recorded for 4.27 and 5.1). A prefix may have any number of bits: the content begins
+// at the next bit. Prefixes are written first, so nothing is shifted.
 //
 //	chain.Begin(&w)               // prefixes
 //	... the content ...
@@ -23,10 +22,9 @@
 //
 // A packet that is empty, or whose last byte is zero, has no terminator and is an error.
 //
-// Package coding repairs lost packets with symbols behind later ones. It isn't a component of a chain, as it stands behind packets, and
-// needs their numbers: netconn's Config.Coding has it.
+// Package coding repairs lost packets with symbols that later packets carry. It isn't a component of a chain, because it writes behind a packet's
+// content and needs packet numbers. Set netconn's Config.Coding to use it.
 //
-// The package refuses to hold packets back, to change their content, or to keep time.
-// Components that seal whole packets (encryption) are not handlers here but links of
-// netconn/driver, since they work on bytes.
+// A component can't delay packets, change their content or use a clock. Encryption seals
+// whole packets of bytes. So it isn't a component but a link of netconn/driver.
 package handler

@@ -18,11 +18,11 @@
 //	cookie u16le[0] & 0x3fff   the server's first packet sequence
 //	cookie u16le[1] & 0x3fff   the client's
 //
-// A server that gets a game packet from an unknown address asks it to restart: the
-// client, when it has been silent to the server's knowledge, goes through the exchange again and
-// ends it with a RestartResponse that also holds its first cookie. The server moves the connection
-// with that cookie to the new address; sequences go on. A client that restarted for silence alone, and whose server has it where it
-// is, stops when a game packet comes, or an Ack with the connection's first cookie.
+// A server that gets a game packet from an unknown address asks the client there to restart. A client that has
+// received no game packet for a while then repeats the exchange, and ends it with a RestartResponse, which also
+// holds its first cookie. The server moves the connection with that cookie to the new address, and sequences go on. A client
+// may also restart because it receives nothing. If its address hasn't changed, the restart ends when a game packet
+// arrives, or an Ack with the connection's first cookie.
 //
 // # The packet
 //
@@ -52,9 +52,10 @@
 //
 // # Constants
 //
-// From the specification (Unreal): cookie 20 bytes, secrets of 64 bytes changed every 15 s
-// plus up to 5 s, two kept; a cookie lives (15+5)*2 s; resend 1 s. Ours: no answer is
-// longer than what it answers, but for a restart request, which is no longer than what came from its address within 5 s (64 addresses
-// are remembered); at most 64 restart requests and 512 upgrade notices per 300 s; a
-// cookie makes one connection, of the last 4096.
+// Unreal's: a cookie has 20 bytes. A secret has 64 bytes and is replaced after 15 s plus up to 5 s; two are kept, so a
+// cookie is valid for (15+5)*2 s. An unanswered packet is sent again after 1 s.
+//
+// This package's: no answer is longer than the packet that it answers. A restart request may be longer than that, but not than all that
+// came from its address within 5 s (64 addresses are remembered). At most 64 restart requests are sent in a second, and 512 upgrade
+// notices in 300 s. A cookie makes one connection; the last 4096 used ones are remembered.
 package handshake

@@ -172,7 +172,7 @@ func (h *Host) Path(guest netip.AddrPort) (Path, netip.AddrPort) {
 	return s.where()
 }
 
-// guests is those that take a place. h.mu is held.
+// guests returns the number of guests that take a place. h.mu is held.
 func (h *Host) guests() int {
 	n := h.starting
 	for s := range h.all {

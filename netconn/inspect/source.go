@@ -266,7 +266,7 @@ const (
 	maxChannels = 4096
 )
 
-// channels is those that have something to do or are coming or going, and how many don't.
+// channels returns the channels that have something to do, open or close, and the number of the others.
 func channels(t *channel.Table) (busy []Channel, idle []IdleChannels) {
 	busy, idle = []Channel{}, []IdleChannels{}
 	counts, seen := map[bunch.Name]int{}, 0

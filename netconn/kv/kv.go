@@ -1,4 +1,4 @@
-// Package kv says what machines such as those of netconn/fleet ask of a key-value store, and what they hear from it. It does no I/O itself.
+// Package kv defines the operations and events between a key-value store and a state machine that uses it, such as those of netconn/fleet. It does no I/O itself.
 // Package kv/kvsim is a simulated store; netconn/fleet/natskv is NATS JetStream.
 //
 //	machine                          store
@@ -11,10 +11,10 @@
 // A key has a value and a revision. Each write of any key gets a revision higher than all before it. Op.Expect compares and sets: the
 // write happens only if the key still has that revision.
 //
-// An Op may be lost, its Result may be lost, and it may happen long after it was given up: no Result, like a Result with status Unknown,
-// says nothing about what happened. Read back. Of two writes that expect the same revision one happens at most.
+// An Op may be lost, and so may its Result. An Op may also happen long after the machine gave up waiting for it. So without a Result, and with a
+// Result of status Unknown, the machine doesn't know whether it happened, and must read the key. Of two writes that expect the same revision at most one happens.
 //
-// A store that is lost and made anew begins with revision 1 again. The next Begin tells it, by Event.Store.
+// When a store is lost and created again, its revisions begin with 1 again. Event.Store of the next Begin shows that.
 //
 // A watch may be late by any time, and may leave out values that were replaced meanwhile. It is never out of order.
 package kv

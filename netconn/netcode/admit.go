@@ -54,8 +54,8 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 	return false
 }
 
-// admit answers an authentic request: with a challenge, or with why there is none, if that may be told. A token is the first
-// address's that shows it, so only that is answered, whoever else repeats the request.
+// admit answers an authentic request: with a challenge, or with the reason why there is none, if that may be told. A token belongs to the first
+// address that sends it. Only that address is answered when others repeat the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
 	there, taken := s.byAddr[from]
 	switch {

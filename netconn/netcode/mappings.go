@@ -27,10 +27,10 @@ const (
 	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
 	answerTime = 10 * time.Second
 	// placeTime is how long a mapping can't be displaced by another of its address or client id: several round trips, in
-	// which an honest client answers. So who repeats others' requests, however fast, keeps nobody out.
+	// which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out.
 	placeTime = time.Second
-	// mappingsPerID bounds the mappings of one client id, and those of one address and port: it has more than one, or whoever has
-	// tokens and forges the address would keep its client out.
+	// mappingsPerID bounds the mappings of one client id, mappingsPerAddr those of one address and port. There must be more than one: otherwise
+	// an attacker who has tokens and forges the address would keep the client at that address out.
 	mappingsPerID   = 8
 	mappingsPerAddr = 8
 	// minMappings is the mappings of the smallest server.
@@ -138,7 +138,7 @@ func (h *byUntil) Pop() any {
 	return m
 }
 
-// usedTokens is whose the tokens seen last are; the oldest is forgotten. Its own bound is far above what clients can
+// usedTokens remembers which address used each of the last tokens; the oldest is forgotten. Its own bound is far above what clients can
 // fetch in a token's life.
 type usedTokens struct {
 	max   int

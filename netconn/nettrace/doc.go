@@ -1,6 +1,6 @@
-// Package nettrace carries what happens inside a connection to whoever wants to
-// see it: a [Ring] for post-mortems, a [JSONL] file, the inspector, the hash of a simulated
-// run. It is a leaf, so that every floor may emit. Without a sink an event costs
+// Package nettrace passes events of a connection to a [Sink]: a [Ring] that keeps the
+// last ones, a [JSONL] file, the inspector, the hash of a simulated run. It imports no
+// other package of this module, so all of them can use it. Without a sink an event costs
 // one branch.
 //
 //	ring := nettrace.NewRing(4096)

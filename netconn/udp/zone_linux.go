@@ -28,7 +28,7 @@ func (z *zones) name(number uint32) string {
 	return name
 }
 
-// number is that of an interface; 0, by which the system chooses one, when there is none of this name.
+// number returns the number of the interface with a name. It returns 0, with which the system chooses an interface, when there is none.
 func (z *zones) number(name string) uint32 {
 	if number, ok := z.numbers[name]; ok {
 		return number

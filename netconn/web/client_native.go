@@ -144,7 +144,7 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 	return sessionLink{session}, nil
 }
 
-// errCertificate is for who set the hash.
+// errCertificate is returned to a game that set CertificateHash when the server has another certificate.
 var errCertificate = errors.New("web: the server's certificate isn't the one of DialConfig.CertificateHash; fetch the hash anew")
 
 func tlsConfig(hash [sha256.Size]byte) *tls.Config {

@@ -3,9 +3,9 @@
 // and the 31 before it. Each ack is repeated in 32 packets, so that hardly
 // any is lost with the packets that carry it.
 //
-// It sends nothing again, keeps no payload, opens no connection and checks no
-// integrity: what it is given must come from the peer (package netconn/netcode or
-// netconn/salted beneath it sees to that) and what was lost is the caller's business.
+// It doesn't resend, keep payloads, open connections or check integrity. Give it only
+// packets of the peer: package netconn/netcode or netconn/salted below it verifies that.
+// The caller decides what to do about a lost packet.
 //
 // # Header
 //
@@ -23,10 +23,10 @@
 //	ack       the newest sequence received; 0xffff before there is any
 //	ack_bits  bit n set: packet ack-n was received; 0 before there is any
 //
-// Sequences wrap at 65536. In memory they are int64 ids which don't; a number on
-// the wire is the id nearest to the newest one known. So an end that gets nothing
-// out of 32768 packets in a row has lost track for good: the connection
-// beneath has timed out long before.
+// Sequences wrap at 65536. In memory they are int64 ids, which don't wrap. A number on
+// the wire stands for the id nearest to the newest known one. So when 32768 packets
+// in a row are lost, an end misreads all later ones. The connection below has timed out
+// long before.
 //
 // # Fates
 //
@@ -36,9 +36,10 @@
 //	  |  window moved on                 |  ack after all, while in the window
 //	  +----------------------> lost -----+
 //
-// PacketAcked is called at most once for an id, and so is PacketLost; never
-// PacketLost after PacketAcked. Within a packet received, ids are acked in rising
-// order. A late ack after PacketLost is news worth having: it stops a resend.
+// PacketAcked is called at most once for an id, and so is PacketLost. PacketLost is
+// never called after PacketAcked. The ids that one received packet acks come in rising
+// order. PacketAcked may follow PacketLost, when the ack comes late: the caller can then
+// cancel a resend.
 //
 // # The caller's loop
 //
@@ -51,9 +52,9 @@
 //
 // # Choosing
 //
-// packetnotify is the sibling of Unreal's wire: 256 packets of history in order, exactly one
-// fate each, bits instead of bytes. Choose ackbits for a small fixed header, for a
-// high packet rate where late is as good as lost, or beneath package channel/message without channels.
+// Package packetnotify does the same for Unreal's wire: it has 256 packets of history, each packet has
+// exactly one fate, in order, and its header is in bits. Choose ackbits for a small fixed header, for a
+// high packet rate at which a late packet is useless, or below package channel/message without channels.
 //
 // # Bounds
 //

@@ -144,8 +144,8 @@ type Recording interface {
 	// Frame is the world's, Opened the actors opened in the Tape's.
 	Frame() uint32
 	Opened() int
-	// Places is the number of the place behind the last. Copy puts a copy of who has one on the tape, if somebody has; it reports false
-	// when there was no room.
+	// Places is one more than the last place. Copy puts a copy of the actor at a place on the tape, if there is an actor. It returns false
+	// when the tape had no room.
 	Places() uint32
 	Copy(place uint32) (copied, ok bool)
 	// Split keeps records of places from these on apart from those before; 0 is none.

@@ -125,7 +125,7 @@ func (n *Number) Value(bits uint64) float64 {
 	}
 }
 
-// Bits is those of the number of this kind that is nearest to v.
+// Bits returns the bits of the number of this kind that is nearest to v.
 func (n *Number) Bits(v float64) uint64 {
 	switch n.Kind {
 	case reflect.Float64:

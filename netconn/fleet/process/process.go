@@ -48,7 +48,7 @@ type Env struct {
 	Addrs []netip.AddrPort
 	// Name is FLEET_NAME. Default the host's name, which in Kubernetes is the pod's.
 	Name string
-	// Region is FLEET_REGION, Build FLEET_BUILD. Builds is FLEET_BUILDS, those of clients that may join, separated by commas.
+	// Region is FLEET_REGION, Build FLEET_BUILD. Builds is FLEET_BUILDS: the builds of clients that may join, separated by commas.
 	Region, Build string
 	Builds        []string
 	// NATS is FLEET_NATS, URLs separated by commas. Default "nats://127.0.0.1:4222".

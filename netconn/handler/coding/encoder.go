@@ -72,7 +72,7 @@ func (b *buffer) resize(n int) {
 
 // Encoder keeps the last packets sent and makes symbols of them. The zero value is ready.
 //
-// Invariant: packets first..next-1 are kept, MaxWindow at most, that of id at id modulo MaxWindow.
+// Invariant: packets first..next-1 are kept, at most MaxWindow. Packet id is at index id modulo MaxWindow.
 type Encoder struct {
 	packets     [MaxWindow]buffer
 	covered     [MaxWindow]uint8 // packets with symbols that cover each of them

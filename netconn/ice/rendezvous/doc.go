@@ -56,7 +56,7 @@
 // players' addresses, the two public keys, and how much they say. It can refuse or interrupt. Players who only use the code trust the service: it could pretend
 // to be the host to the guest, and the guest to the host, and so read and play in the guest's place. With the link that can't be: the part behind # is the fingerprint
 // of the host's key (16 bytes of its SHA-256), browsers don't send it, and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
-// who has it may join, unless RoomConfig.Admit says otherwise.
+// anybody who has it may join, unless RoomConfig.Admit says otherwise.
 //
 // Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; a relay sees what netconn/ice says.
 //
@@ -71,7 +71,7 @@
 //	a message                            8 KiB, 20 a second of a guest and 320 of a host, pings too; then the connection ends
 //	letters of a guest, and to it        32 KiB each; then the guest's connection ends. Joining takes about 5
 //	letters of guests that wait          64 for one host; then the guest's connection ends
-//	messages to who doesn't read         64 to a guest, 320 to a host, or one for 5 s; then the connection ends
+//	messages to one that doesn't read    64 to a guest, 320 to a host, or one for 5 s; then the connection ends
 //	a name                               40 printable characters
 //
 // Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. A host

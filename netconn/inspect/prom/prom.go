@@ -1,14 +1,13 @@
-// Package prom is a driver's figures as Prometheus metrics, with a Grafana dashboard, dashboard.json. It is a
-// module of its own, since the Prometheus client is a dependency.
+// Package prom offers a driver's figures as Prometheus metrics. It has a Grafana dashboard, dashboard.json. It is a
+// module of its own, because it needs the Prometheus client.
 //
 //	prometheus.MustRegister(prom.New(srv, prometheus.Labels{"game": "arena"}))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// A scrape waits for the driver's next TickDispatch and costs the game nothing in between; however many come, they share what was taken
-// within 100 ms. Connections are
-// added up: a label for each would never end. The metrics of round trip times, losses and queues are histograms over
-// the connections there are at the scrape, a summary of who has it how good. While the driver isn't ticked,
-// bunchnet_up is 0 and the others are missing.
+// A scrape waits for the driver's next TickDispatch. Between scrapes the game does no work for them. Scrapes within 100 ms of each other share one
+// reading. Metrics are sums over all connections; a label for each connection would make the number of series grow without
+// bound. Round trip times, losses and queues are histograms over the connections that exist at the scrape. While the driver isn't
+// ticked, bunchnet_up is 0 and the other metrics are missing.
 //
 // To see one connection closely, use netconn/inspect.
 package prom

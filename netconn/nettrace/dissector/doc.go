@@ -1,5 +1,5 @@
-// Package dissector describes packets and bunches as data, and makes of that a dissector for
-// Wireshark and tshark, bunchnet.lua, which is checked in beside it:
+// Package dissector describes packets and bunches as data. From this description it generates a dissector for
+// Wireshark and tshark, the file bunchnet.lua in this folder:
 //
 //	tshark -X lua_script:bunchnet.lua -r capture.pcapng -Y bunchnet -T fields -e bunchnet.seq -e bunchnet.bunch.bits
 //
@@ -19,7 +19,7 @@
 //
 // What netconn.Coding puts behind a packet has the fields bunchnet.coding.symbols, size, covers and repaired; its hellos are bunchnet.hello.
 //
-// [Packet], [Bunch] and the values they consist of are the description. A test decodes recorded and random packets with
-// it and with the engine, and compares; another that bunchnet.lua is what the description
-// makes. Bounds: a packet's bunches at most 4096; what is cut or broken is marked as malformed.
+// [Packet], [Bunch] and the values that they consist of are the description. One test decodes recorded and random packets both with
+// it and with the engine, and compares. Another checks that bunchnet.lua is up to date. Bounds: at most 4096 bunches of a packet are
+// shown. What is cut short or damaged is marked as malformed.
 package dissector

@@ -6,12 +6,12 @@
 //	...
 //	err = w.Flush()
 //
-// The packets are as connections see them: decrypted, whatever the link, and without what the link
-// adds, so the dissector of netconn/nettrace/dissector understands them all. Around each is an IP and a UDP header with the
-// connection's addresses. Sizes are therefore those of the content, not of the datagrams. The driver's
-// handshakes aren't connections' packets and aren't in the file.
+// The file has packets as connections see them: decrypted, and without the bytes that the link
+// adds. So the dissector of netconn/nettrace/dissector reads them with every link. Each has an IP and a UDP header with the
+// connection's addresses. Sizes are those of the packet, not of the datagram. Handshakes aren't packets of a connection, and
+// aren't in the file.
 //
-// Whoever has the file can read all that was said. Don't leave it on in production.
+// Whoever has the file can read everything that the players sent. Don't leave it on in production.
 package pcapng
 
 import (

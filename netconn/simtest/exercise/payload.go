@@ -5,7 +5,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// A payload says whose it is, which one, and how long, and what follows can't be anything else:
+// A payload begins with its stream, its number and its length. These determine the bits that follow:
 //
 //	32  stream
 //	32  number

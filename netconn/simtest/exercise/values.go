@@ -87,7 +87,7 @@ func (t *thing) look() {
 	}
 }
 
-// ran compares it while a call runs. A shout is heard by who isn't the owner, too.
+// ran compares the values while a call runs. Others than the owner get a shout too.
 func (t *thing) ran(mark uint32, owner bool) {
 	if t.sight == nil {
 		return

@@ -62,7 +62,7 @@ func (p *Path) Missed(f Figures) (missed []string) {
 // recovers is the time in which the rate has to be found again.
 const recovers = 5 * time.Second
 
-// Never is the Recovery of who didn't reach 90 % before the next event or the end.
+// Never is the Recovery of a flow that didn't reach 90 % before the next event or the end.
 const Never = time.Hour
 
 // Run gives the path's flows controllers and measures them.
