@@ -52,6 +52,7 @@
 //	a tick's time for looks              1 ms and one look, of 0.2 to 1 ms with 20,000 actors; the others wait for the next ticks
 //	streams of events                    Config.Viewers, 8; more get 503, and the page says so and asks again after 5 s. A viewer that takes no
 //	                                     event for 5 s is dropped. They end when the driver closes
+//	other answers                        a viewer that hasn't taken one in a minute is dropped
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512, of 56 kB each by default; more have none until others end, and are said to have none
 //	snapshots of a Source                one an interval of 100 ms, for all who ask

@@ -130,6 +130,7 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 		return
 	}
 	w.Header().Set("Content-Type", typ)
+	i.limit(w)
 	_, _ = w.Write(b)
 }
 
@@ -167,15 +168,20 @@ func (i *Inspector) servePast(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'")             // the page has the rest within it
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(filmTimeout)) // not every server has one
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // the page has the rest within it
+	i.limit(w)
 	if err := film.WriteHTML(w, v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError) // it is the film's, of which nothing was written, or the viewer has left
 	}
 }
 
-// filmTimeout is how long a viewer may take to receive a film, with its making.
-const filmTimeout = time.Minute
+// answerTimeout is how long a viewer may take to receive an answer, such as a film, with its making. Each one that isn't read keeps its bytes.
+const answerTimeout = time.Minute
+
+// limit has the answer end after that time.
+func (i *Inspector) limit(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(i.answer)) // not every server has one
+}
 
 var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, conns and actors texts of at most %d bytes, sort a column of the page, with - before it the largest first, from and connsfrom numbers", maxAlso, maxMatch)
 

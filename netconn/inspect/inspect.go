@@ -115,6 +115,7 @@ type Inspector struct {
 	films    chan struct{} // one is made at a time
 	looks    looks
 	patience time.Duration // for a viewer to take an event
+	answer   time.Duration // for one to take anything else
 	most     int           // histories
 
 	// The rest belongs to the driver's goroutine.
@@ -146,7 +147,7 @@ func New(d *driver.Driver, cfg Config) *Inspector {
 		panic(err)
 	}
 	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), films: make(chan struct{}, 1), histories: map[uint32]*history{},
-		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout, most: maxHistories}
+		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout, answer: answerTimeout, most: maxHistories}
 	i.source.name = cfg.Name
 	d.Do(func() { d.AddTrace(i) })
 	return i

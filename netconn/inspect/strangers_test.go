@@ -13,6 +13,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +156,37 @@ func TestViewersThatDontRead(t *testing.T) {
 		_, err = io.CopyN(io.Discard, resp.Body, 10)
 		return err == nil
 	}, 60*time.Second, 10*time.Millisecond, "a viewer that reads gets a place")
+}
+
+// TestAnswersThatNobodyReads: what is answered at once isn't kept for viewers that never read it.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
+	require.NoError(t, err)
+	long := strings.Repeat("why ", 2<<20)
+	i := New(d, Config{Figures: func() []Figure { return []Figure{{Name: long}} }})
+	i.answer = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, nil) }()
+	var left atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.ServeHTTP(w, r)
+		left.Add(1)
+	}))
+	defer func() {
+		web.Close()
+		cancel()
+		require.NoError(t, <-done)
+	}()
+	for _, path := range []string{"text", "json", "export"} {
+		c, err := net.Dial("tcp", web.Listener.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = fmt.Fprintf(c, "GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return left.Load() == 3 }, 60*time.Second, time.Millisecond)
 }
 
 // TestEveryEventIsNew: a viewer whose timer is early by turns, as every timer is, gets a new look in each event, beside others at other moments of the

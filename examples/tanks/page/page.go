@@ -34,7 +34,7 @@ func New(s *game.Server, films string) (*inspect.Inspector, error) {
 
 // Serve serves the page at an address until it is closed, and writes to out where it is. Without an address it does nothing. films is New's.
 func Serve(addr, films string, s *game.Server, out io.Writer) (io.Closer, error) {
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second}
+	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	if addr == "" {
 		return web, nil
 	}
