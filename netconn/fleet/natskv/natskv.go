@@ -8,7 +8,7 @@
 // Ops run in goroutines, MaxOps at a time for each Store. An op without an answer within Config.Timeout has status Unknown. What arrives waits for
 // Events, which the owner of the machine calls: 65,536 events at most; then the watch ends, and begins anew when they have been fetched.
 //
-// The watch also begins anew when the connection was lost, and when nothing has come for 15 s. A bucket that was lost is created again then.
+// The watch also begins anew when the connection was lost, and when nothing has come for Config.Quiet: NATS leaves a watch in silence whose node was lost. A bucket that was lost is created again then.
 //
 // Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
 // leader is elected, some seconds, ops have status Unknown, and the fleet plays on. A read may come from a replica that is behind.
@@ -36,8 +36,10 @@ type Config struct {
 	Name string
 	// Replicas is how many nodes of a cluster have the bucket, when Open creates it. A bucket that exists stays as it is. Default 1.
 	Replicas int
-	// Timeout bounds one op. Default 2 s.
+	// Timeout bounds one op, and the beginning of a watch. Default 2 s.
 	Timeout time.Duration
+	// Quiet is how long nothing may come of a watch before it begins anew. A machine hears its own writes: set it to a few times their interval, for mesh.Keeper to half of its Lease. Default 15 s.
+	Quiet time.Duration
 }
 
 // Bucket is a key-value bucket. Safe for concurrent use.
@@ -49,6 +51,7 @@ type Bucket struct {
 	stream  jetstream.Stream
 	prefix  string
 	timeout time.Duration
+	quiet   time.Duration
 }
 
 const (
@@ -56,7 +59,6 @@ const (
 	MaxOps = 256
 
 	maxEvents  = 1 << 16
-	quiet      = 15 * time.Second
 	retryAfter = 500 * time.Millisecond
 	// markerTTL is how long the store remembers a key that was deleted. Longer than an op may be late.
 	markerTTL = 10 * time.Minute
@@ -69,7 +71,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natskv: %w", err)
 	}
-	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second)}
+	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second), quiet: cmp.Or(cfg.Quiet, 15*time.Second)}
 	b.cfg = jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL}
 	if b.kv, err = b.find(ctx); err == nil {
 		b.stream, err = js.Stream(ctx, "KV_"+cfg.Name)
@@ -279,8 +281,13 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 	if err != nil {
 		return
 	}
+	late := time.AfterFunc(s.b.timeout, cancel)             // ctx is for as long as the watch goes on
 	w, err := s.b.kv.WatchFiltered(ctx, slices.Clone(keys)) // which it changes
 	if err != nil {
+		return
+	}
+	if !late.Stop() {
+		_ = w.Stop()
 		return
 	}
 	defer func() { _ = w.Stop() }()
@@ -290,10 +297,10 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 	if !s.push(kv.Event{Kind: kv.Begin, Store: store}) {
 		return
 	}
-	timer := time.NewTimer(quiet)
+	timer := time.NewTimer(s.b.quiet)
 	defer timer.Stop()
 	for {
-		timer.Reset(quiet)
+		timer.Reset(s.b.quiet)
 		select {
 		case <-s.ctx.Done():
 			return

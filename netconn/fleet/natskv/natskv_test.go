@@ -286,3 +286,19 @@ func TestLostBucket(t *testing.T) {
 	require.EqualValues(t, 1, e.Revision)
 	r.until(func(e kv.Event) bool { return e.Kind == kv.Changed && string(e.Value) == "y" })
 }
+
+// TestQuiet: a watch begins anew, and tells all that there is, when nothing has come for Config.Quiet, as when the node that had it is lost.
+func TestQuiet(t *testing.T) {
+	b, _ := open(t)
+	b, err := Open(context.Background(), b.nc, Config{Timeout: patience, Quiet: 50 * time.Millisecond})
+	require.NoError(t, err)
+	s := b.Store(asks{"a."})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 1, Kind: kv.Put, Key: "a.x", Value: []byte("1"), Expect: kv.Any}).Status)
+	for range 5 { // with 15 s it wouldn't within patience
+		r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
+		r.until(func(e kv.Event) bool { return e.Kind == kv.Changed })
+		r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	}
+}

@@ -1,0 +1,548 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// mesher is the first process: it starts the others, and has the bots and the token service.
+type mesher struct {
+	o        options
+	ctx      context.Context
+	seed     uint64
+	began    time.Time
+	key      netcode.Key
+	meshKey  [32]byte
+	nats     *cluster
+	slots    [servers]*slot
+	starts   map[int]*start // all that there were
+	reports  chan report
+	bots     []*bot
+	entered  map[uint32]bool // players whom a server plays, or has played
+	entering map[uint32]int  // the start where they shall begin
+	logins   map[uint32]int
+	known    map[uint32]int // lines of an account that were read
+	truth    truth
+	history  history
+	losses   []*loss
+	returned []time.Duration // from the kill of its server until a player was back
+	calm     bool            // no trade is begun any more
+	settled  bool            // all trades are over
+	late     time.Duration   // how much later than asked for this process's ticks came, since it began, above a quarter of a second each
+	lastTick time.Time
+	outage   *outage
+	outages  []*outage
+	events   []event
+	script   script
+	wrong    error
+	view     viewer
+}
+
+// slot is the place of a game server: when one has ended, another start takes it.
+type slot struct {
+	number  int
+	now     *start
+	again   time.Time // when another one is started
+	cut     cuts
+	stopped bool // it shall stay away
+}
+
+// start is a game server's process.
+type start struct {
+	number, start int
+	id            string
+	process       *process
+	peer          *peer // nil: it hasn't begun
+	last          report
+	over          bool
+}
+
+// loss is a server that was killed.
+type loss struct {
+	number, start int
+	at            time.Time
+	late          time.Duration // mesher.late at that time
+	zones         []string
+	actors        []uint32
+	back          time.Duration // until another server had its zones, and played all its actors; 0: that isn't so yet
+	stood         time.Duration // how long the machine stood still meanwhile
+}
+
+// outage is a time without NATS.
+type outage struct {
+	from, to time.Time
+	steps    uint64 // of actors
+	ended    int    // servers
+	refused  int    // trades
+}
+
+// event is something to tell.
+type event struct {
+	at   time.Duration
+	what string
+}
+
+const (
+	maxEvents  = 200
+	maxHistory = 1 << 19 // operations; above, nobody trades any more
+	againAfter = time.Second
+	maxStarts  = 1000 // a world has 1024 at most
+)
+
+// history is what the bots did.
+type history struct {
+	list                         []operation
+	trades, refused, open, reads int // that ended as ok, fail and unknown, and reads that were answered
+}
+
+func (h *history) add(o operation) {
+	switch {
+	case o.Trade == 0 && o.Result == ok:
+		h.reads++
+	case o.Trade == 0:
+	case o.Result == ok:
+		h.trades++
+	case o.Result == failed:
+		h.refused++
+	default:
+		h.open++
+	}
+	if len(h.list) < maxHistory {
+		h.list = append(h.list, o)
+	}
+}
+
+// newMesher starts all. life is for as long as the program goes on, opening until it is interrupted.
+func newMesher(life, opening context.Context, o options) (g *mesher, err error) {
+	g = &mesher{o: o, ctx: life, seed: mathrand.Uint64(), began: time.Now(), lastTick: time.Now(), starts: map[int]*start{}, reports: make(chan report, 1024), entered: map[uint32]bool{}, entering: map[uint32]int{},
+		logins: map[uint32]int{}, known: map[uint32]int{}, truth: truth{actors: map[uint32][]tenure{}}}
+	if err := g.view.init(g); err != nil {
+		return g, err
+	}
+	if g.key, err = netcode.GenerateKey(nil); err != nil {
+		return g, err
+	}
+	if _, err = rand.Read(g.meshKey[:]); err != nil {
+		return g, err
+	}
+	g.tell("starting a NATS cluster of %d", nodes)
+	if g.nats, err = startCluster(); err != nil {
+		return g, err
+	}
+	opening, cancel := context.WithTimeout(opening, patience)
+	defer cancel()
+	if _, err := openBucket(opening, g.nats.conn); err != nil {
+		return g, fmt.Errorf("NATS: %w", errors.Join(err, g.nats.failed()))
+	}
+	g.tell("NATS has the bucket; starting %d game servers", servers)
+	for i := range g.slots {
+		g.slots[i] = &slot{number: i + 1}
+		if err := g.startServer(g.slots[i]); err != nil {
+			return g, err
+		}
+	}
+	for i := range o.players {
+		g.bots = append(g.bots, newBot(g, uint32(i+1)))
+	}
+	return g, nil
+}
+
+func (g *mesher) close() {
+	for _, b := range g.bots {
+		b.closeAll()
+	}
+	for _, s := range g.slots {
+		if s != nil && s.now != nil {
+			s.now.process.kill()
+		}
+	}
+	if g.nats != nil {
+		g.nats.close()
+	}
+	g.view.close()
+}
+
+// fail notes what went wrong first.
+func (g *mesher) fail(err error) {
+	if g.wrong == nil {
+		g.wrong = err
+	}
+}
+
+func (g *mesher) tell(format string, args ...any) {
+	e := event{time.Since(g.began), fmt.Sprintf(format, args...)}
+	g.events = append(g.events, e)
+	g.events = g.events[max(0, len(g.events)-maxEvents):]
+	g.view.told(e)
+}
+
+// startServer starts a game server in a slot.
+func (g *mesher) startServer(s *slot) error {
+	n := len(g.starts) + 1
+	if n > maxStarts {
+		return errors.New("so many servers were started that there are no ids for another one")
+	}
+	p := &start{number: s.number, start: n, id: fmt.Sprintf("server%d-%d", s.number, n)}
+	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.o.outage + 30*time.Second}
+	if n <= servers { // the first ones divide the zones
+		for row := range rows {
+			cfg.Zones = append(cfg.Zones, zoneName(n-1, row))
+		}
+	}
+	var err error
+	p.process, err = startProcess(p.id, "server", cfg, func(line []byte) {
+		var r report
+		if json.Unmarshal(line, &r) == nil {
+			select {
+			case g.reports <- r:
+			case <-g.ctx.Done():
+			}
+		}
+	})
+	g.starts[n], s.now = p, p
+	if err == nil {
+		err = p.process.tell(order{Cuts: &s.cut})
+	}
+	return err
+}
+
+// alive reports whether a server runs.
+func (g *mesher) alive(id string) bool {
+	return slices.ContainsFunc(g.slots[:], func(s *slot) bool { return s.now != nil && s.now.id == id })
+}
+
+// tellPeers tells all servers who is there.
+func (g *mesher) tellPeers() {
+	var peers []peer
+	for _, s := range g.slots {
+		if s.now != nil && s.now.peer != nil {
+			peers = append(peers, *s.now.peer)
+		}
+	}
+	for _, s := range g.slots {
+		if s.now != nil && s.now.peer != nil {
+			_ = s.now.process.tell(order{Peers: peers}) // it may have ended
+		}
+	}
+}
+
+// tick does everything once.
+func (g *mesher) tick(now time.Time) error {
+	if d := now.Sub(g.lastTick) - step; d > 250*time.Millisecond {
+		g.late += d
+	}
+	g.lastTick = now
+	for range len(g.reports) {
+		g.heard(<-g.reports)
+	}
+	for _, s := range g.slots {
+		if err := g.watch(s, now); err != nil {
+			return err
+		}
+	}
+	for _, b := range g.bots {
+		b.tick(now)
+	}
+	g.watchLosses()
+	if len(g.history.list) >= maxHistory && !g.calm {
+		g.tell("the history is full: nobody trades any more")
+		g.calm = true
+	}
+	g.view.show(now)
+	return g.wrong
+}
+
+// watch looks whether a slot's server has ended.
+func (g *mesher) watch(s *slot, now time.Time) error {
+	switch p := s.now; {
+	case p != nil && p.process.ended():
+		if !p.over {
+			return errors.New(p.process.why())
+		}
+		g.gone(s, now)
+	case p == nil && !s.stopped && now.After(s.again):
+		if err := g.startServer(s); err != nil {
+			return err
+		}
+		g.tell("server %d begins anew, as %s", s.number, s.now.id)
+	}
+	return nil
+}
+
+// gone: a slot's server has ended.
+func (g *mesher) gone(s *slot, now time.Time) {
+	for _, b := range g.bots {
+		if b.mesh != nil && b.mesh.Server() == s.now.id {
+			b.lostAt = now
+		}
+	}
+	s.now, s.again = nil, now.Add(againAfter)
+	g.tellPeers()
+}
+
+// heard takes what a server reports.
+func (g *mesher) heard(r report) {
+	p := g.starts[r.Start]
+	if r.Peer != nil {
+		p.peer = r.Peer
+		g.tellPeers()
+		return
+	}
+	for _, x := range r.Spans {
+		g.truth.played(r.Start, x)
+	}
+	if r.Wrong != "" && p.last.Wrong == "" {
+		g.fail(fmt.Errorf("%s: %s", p.id, r.Wrong))
+	}
+	if r.Away != p.last.Away {
+		if r.Away {
+			g.tell("server %d plays on without the store", p.number)
+		} else {
+			g.tell("server %d has the store again", p.number)
+		}
+	}
+	for zone, epoch := range r.Zones {
+		if _, had := p.last.Zones[zone]; !had && epoch > 1 {
+			g.tell("server %d has taken zone %s, as its holder number %d", p.number, zone, epoch)
+		}
+	}
+	if r.Over && !p.over {
+		p.over = true
+		g.tell("server %d is over: its lease has ended", p.number)
+		if g.outage != nil {
+			g.outage.ended++
+		}
+	}
+	for _, player := range r.Plays {
+		g.entered[player] = true
+	}
+	p.last = r
+}
+
+// kill kills a server, as kill -9.
+func (g *mesher) kill(s *slot, now time.Time) {
+	p := s.now
+	if p == nil {
+		g.tell("server %d isn't there", s.number)
+		return
+	}
+	p.process.kill()
+	for n := len(g.reports); n > 0; n-- { // the last that it has told
+		g.heard(<-g.reports)
+	}
+	l := &loss{number: s.number, start: p.start, at: now, late: g.late}
+	for zone := range p.last.Zones {
+		l.zones = append(l.zones, zone)
+	}
+	for _, d := range p.last.Dots {
+		l.actors = append(l.actors, d.Actor)
+	}
+	g.losses = append(g.losses, l)
+	g.tell("server %d was killed, with zones %s and %d actors", s.number, strings.Join(l.zones, " "), len(l.actors))
+	g.gone(s, now)
+}
+
+// watchLosses looks whether what killed servers had is played again.
+func (g *mesher) watchLosses() {
+	holder := g.holders()
+	for _, l := range g.losses {
+		if l.back > 0 || slices.ContainsFunc(l.zones, func(z string) bool { return holder[z] == 0 }) {
+			continue
+		}
+		last, all := l.at.UnixNano(), true
+		for _, a := range l.actors {
+			at, again := g.truth.since(a, l.start)
+			last, all = max(last, at), all && again
+		}
+		if all {
+			l.back = max(time.Duration(last-l.at.UnixNano()), 1)
+			l.stood = g.late - l.late
+			g.tell("what server %d had is played again, %.2f s after it was killed", l.number, l.back.Seconds())
+		}
+	}
+}
+
+// holders returns the number of the server that holds each zone.
+func (g *mesher) holders() map[string]int {
+	h, newest := map[string]int{}, map[string]uint64{}
+	for _, s := range g.slots {
+		if s.now == nil {
+			continue
+		}
+		for zone, epoch := range s.now.last.Zones {
+			if epoch > newest[zone] {
+				h[zone], newest[zone] = s.number, epoch
+			}
+		}
+	}
+	return h
+}
+
+// whole says what isn't well; "" when all nodes and servers run, all servers have the store, all zones have a holder, and all players play.
+func (g *mesher) whole() string {
+	if !g.nats.whole() {
+		return "NATS has no leader, or a node is away"
+	}
+	for _, s := range g.slots {
+		switch {
+		case s.stopped:
+		case s.now == nil || s.now.peer == nil || s.now.last.Start == 0:
+			return fmt.Sprintf("server %d hasn't begun", s.number)
+		case s.now.last.Away || s.now.last.Over:
+			return fmt.Sprintf("server %d has no store", s.number)
+		}
+	}
+	holder := g.holders()
+	for _, zone := range plan().Servers {
+		if holder[zone] == 0 {
+			return "zone " + zone + " has no holder"
+		}
+	}
+	for _, l := range g.losses {
+		if l.back == 0 {
+			return fmt.Sprintf("what server %d had isn't played again", l.number)
+		}
+	}
+	for _, b := range g.bots {
+		if !b.present() {
+			return b.String() + " isn't connected"
+		}
+	}
+	return ""
+}
+
+// unsettled says which trades aren't over.
+func (g *mesher) unsettled() string {
+	for _, b := range g.bots {
+		if b.trade != nil {
+			return b.String() + " waits for an answer"
+		}
+	}
+	for _, s := range g.slots {
+		if s.now != nil && s.now.last.Unsettled > 0 {
+			return fmt.Sprintf("%d actors of server %d have deals that aren't settled", s.now.last.Unsettled, s.number)
+		}
+	}
+	return ""
+}
+
+// unread says which account wasn't read to its end.
+func (g *mesher) unread() string {
+	for _, b := range g.bots {
+		if !b.lastRead {
+			return b.String() + " hasn't read its account to the end"
+		}
+	}
+	return ""
+}
+
+func (g *mesher) steps() (n uint64) {
+	for _, p := range g.starts {
+		n += p.last.Steps
+	}
+	return n
+}
+
+// natsOff kills all NATS nodes.
+func (g *mesher) natsOff(now time.Time) {
+	for i := range nodes {
+		g.nats.kill(i)
+	}
+	if g.outage == nil {
+		g.outage = &outage{from: now, steps: g.steps(), refused: g.refused()}
+	}
+}
+
+// natsOn starts those that don't run.
+func (g *mesher) natsOn(now time.Time) error {
+	if o := g.outage; o != nil {
+		o.to, o.steps, o.refused = now, g.steps()-o.steps, g.refused()-o.refused
+		g.outages, g.outage = append(g.outages, o), nil
+		g.tell("without NATS for %.1f s: %d steps of actors, %d trades refused", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
+	}
+	for i := range nodes {
+		if err := g.nats.start(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *mesher) refused() (n int) {
+	for _, b := range g.bots {
+		n += b.refused
+	}
+	return n
+}
+
+// The token service.
+
+// login has a player log in, which a real one does with a password, and gives it a pass.
+func (g *mesher) login(player uint32) string {
+	g.logins[player]++
+	return fmt.Sprintf("%d.%s", player, g.sign(player))
+}
+
+func (g *mesher) sign(player uint32) string {
+	m := hmac.New(sha256.New, g.key[:])
+	_, _ = fmt.Fprintf(m, "pass of player %d", player) // it can't fail
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// token gives who has a pass a connect token for the server that plays it. there is false when none does just now.
+func (g *mesher) token(pass string) (server string, token netcode.Token, there bool) {
+	name, signed, _ := strings.Cut(pass, ".")
+	id, err := strconv.ParseUint(name, 10, 32)
+	player := uint32(id)
+	if err != nil || !hmac.Equal([]byte(signed), []byte(g.sign(player))) {
+		return "", nil, false
+	}
+	var at *start
+	for _, s := range g.slots {
+		if s.now != nil && s.now.peer != nil && slices.Contains(s.now.last.Plays, player) {
+			at = s.now
+		}
+	}
+	if at == nil && g.entered[player] {
+		return "", nil, false // its server is gone, or it is between two
+	}
+	if at == nil { // it is new: one server has it, as long as that is there
+		if at = g.starts[g.entering[player]]; at == nil || !g.alive(at.id) {
+			s := g.slots[int(player)%servers].now
+			if s == nil || s.peer == nil || len(s.last.Zones) == 0 {
+				return "", nil, false
+			}
+			at, g.entering[player] = s, s.start
+		}
+	}
+	t, err := connectToken(g.key, uint64(player), at.peer.Game, !g.entered[player])
+	g.fail(err)
+	return at.id, t, err == nil
+}
+
+// save writes the history to a file, a line of JSON for each operation.
+func (g *mesher) save(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(f)
+	for _, o := range g.history.list {
+		err = errors.Join(err, out.Encode(o))
+	}
+	return errors.Join(err, f.Close())
+}

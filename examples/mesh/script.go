@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// commands is what can be typed, or be in a script.
+const commands = `kill N         kill -9 of game server N; another start takes its place after a second
+stop N         the same, and nothing takes its place until "go N"
+go N           starts it
+leave N        has it stop of itself: its zones go to the others first
+cut N          cuts game server N off from all: other servers, players, NATS
+cut N nats     from NATS only
+cut N M        from game server M only
+nats kill N    kill -9 of NATS node N; N may be leader or follower
+nats off       kills all three
+nats on        starts those that don't run
+heal           ends all of that
+quit           ends the game, with a verdict`
+
+var errQuit = errors.New("quit")
+
+// do does what a command says.
+func (g *mesher) do(line string, now time.Time) error {
+	words := strings.Fields(strings.ToLower(line))
+	if len(words) == 0 {
+		return nil
+	}
+	bad := fmt.Errorf("%q isn't a command; these are:\n%s", line, commands)
+	server := func(i int) *slot {
+		if i < len(words) {
+			if n, err := strconv.Atoi(words[i]); err == nil && n >= 1 && n <= servers {
+				return g.slots[n-1]
+			}
+		}
+		return nil
+	}
+	s := server(1)
+	switch what := words[0]; {
+	case what == "quit" || what == "q":
+		return errQuit
+	case what == "heal":
+		g.tell("all is healed")
+		for _, s := range g.slots {
+			s.stopped = false
+			g.cut(s, cuts{})
+		}
+		return g.natsOn(now)
+	case what == "nats":
+		return g.doNATS(words[1:], now, bad)
+	case s == nil:
+		return bad
+	case what == "kill" || what == "stop":
+		s.stopped = what == "stop"
+		g.kill(s, now)
+	case what == "go":
+		s.stopped = false
+	case what == "leave":
+		g.tell("server %d is to stop", s.number)
+		if s.now != nil {
+			_ = s.now.process.tell(order{Leave: true}) // it may have ended
+		}
+	case what == "cut":
+		c := s.cut
+		switch other := server(2); {
+		case len(words) == 2:
+			c.All = true
+			g.tell("server %d is cut off from everything", s.number)
+		case words[2] == "nats":
+			c.Store = true
+			g.tell("server %d is cut off from NATS", s.number)
+		case other == nil || other == s:
+			return bad
+		default:
+			o := other.cut
+			o.Servers = append(o.Servers, s.number)
+			g.cut(other, o)
+			c.Servers = append(c.Servers, other.number)
+			g.tell("servers %d and %d are cut off from each other", s.number, other.number)
+		}
+		g.cut(s, c)
+	default:
+		return bad
+	}
+	return nil
+}
+
+func (g *mesher) cut(s *slot, c cuts) {
+	s.cut = c
+	if s.now != nil {
+		_ = s.now.process.tell(order{Cuts: &c}) // it may have ended
+	}
+}
+
+func (g *mesher) doNATS(words []string, now time.Time, bad error) error {
+	switch {
+	case len(words) == 1 && words[0] == "off":
+		g.tell("all NATS nodes are killed")
+		g.natsOff(now)
+	case len(words) == 1 && words[0] == "on":
+		g.tell("NATS begins anew")
+		return g.natsOn(now)
+	case len(words) == 2 && words[0] == "kill":
+		_, leader := g.nats.look()
+		n, err := strconv.Atoi(words[1])
+		i := n - 1
+		switch {
+		case words[1] == "leader":
+			i = leader
+		case words[1] == "follower":
+			i = (leader + 1) % nodes
+		case err != nil || n < 1 || n > nodes:
+			return bad
+		}
+		if i < 0 {
+			g.tell("NATS has no leader just now")
+			return nil
+		}
+		role := "follower"
+		if i == leader {
+			role = "leader"
+		}
+		g.tell("NATS node %d is killed, a %s", i+1, role)
+		g.nats.kill(i)
+	default:
+		return bad
+	}
+	return nil
+}
+
+// script is commands with times. A line is a command, how long after the line before it comes, and perhaps what it waits for first:
+//
+//	calm 2s kill 2
+//	3s nats off
+type script struct {
+	lines []scriptLine
+	ready time.Time // when what the next line waits for had come
+	last  time.Time // when the line before was done
+	done  bool
+}
+
+type scriptLine struct {
+	calm    bool // it waits until all is well
+	after   time.Duration
+	command string
+}
+
+func readScript(text string) (s script, err error) {
+	for i, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var l scriptLine
+		if l.calm = words[0] == "calm"; l.calm {
+			words = words[1:]
+		}
+		if len(words) < 2 {
+			return s, fmt.Errorf("line %d of the script: %q isn't [calm] DURATION COMMAND", i+1, line)
+		}
+		if l.after, err = time.ParseDuration(words[0]); err != nil {
+			return s, fmt.Errorf("line %d of the script: %w", i+1, err)
+		}
+		l.command = strings.Join(words[1:], " ")
+		s.lines = append(s.lines, l)
+	}
+	return s, nil
+}
+
+// stepScript does what the script says, when it is time.
+func (g *mesher) stepScript(now time.Time) error {
+	s := &g.script
+	if len(s.lines) == 0 {
+		s.done = true
+		return nil
+	}
+	l := s.lines[0]
+	if s.last.IsZero() {
+		s.last = now
+	}
+	if s.ready.IsZero() {
+		if l.calm {
+			if why := g.whole(); why != "" {
+				if now.Sub(s.last) > patience {
+					return fmt.Errorf("before %q: never well: %s", l.command, why)
+				}
+				return nil
+			}
+		}
+		s.ready = now
+		if !l.calm {
+			s.ready = s.last
+		}
+	}
+	if now.Before(s.ready.Add(l.after)) {
+		return nil
+	}
+	s.lines, s.ready, s.last = s.lines[1:], time.Time{}, now
+	return g.do(l.command, now)
+}
