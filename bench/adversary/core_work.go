@@ -11,6 +11,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 )
 
 func init() {
@@ -22,6 +24,7 @@ func init() {
 type labor struct {
 	name    string
 	get     func(*channel.Channel) channel.Handler
+	edit    func(*netconn.Config) // may be nil
 	packets int
 	fill    func(l *liar, i int) []lie
 }
@@ -37,7 +40,7 @@ func workOfShapes(e *env) figure {
 	}
 	e.notef("small bunches: %.0f ns a byte", ordinary)
 	most := 0.0
-	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), openings, halves, gapsOfPackets} {
+	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), openings, halves, gapsOfPackets, lateSymbols} {
 		ns, err := s.perByte(e)
 		if err != nil {
 			return broken("%s: %v", s.name, err)
@@ -52,7 +55,7 @@ func workOfShapes(e *env) figure {
 func (s *labor) perByte(e *env) (best float64, err error) {
 	best = math.Inf(1)
 	for range e.pick(2, 5) {
-		l, err := newLiar(s.get, nil)
+		l, err := newLiar(s.get, s.edit)
 		if err != nil {
 			return 0, err
 		}
@@ -174,4 +177,33 @@ var gapsOfPackets = labor{name: "packets with gaps between them", packets: 3000,
 		l.seq += 100
 	}
 	return []lie{{bunch.Header{ChIndex: 1, Name: dataName, Bits: 8}, []byte{1}}}
+}}
+
+func withCoding(c *netconn.Config) { c.Coding = netconn.Coding{Repairs: 1} }
+
+// symbolsOf makes the packets' trailers so many symbols of a size over all of the last packets.
+func (l *liar) symbolsOf(n, size int, c coding.Cover) {
+	l.trailer = coding.AppendEnd(make([]byte, n*size), n, c, size, nil)
+}
+
+// lateSymbols sends long symbols over packets that never come, and then one late packet again and again, with as many symbols as there may be, of a byte each.
+var lateSymbols = labor{name: "repair symbols of a late packet", packets: 1000, edit: withCoding, fill: func(l *liar, i int) []lie {
+	const all, long = 1<<coding.MaxWindow - 1, 8
+	switch {
+	case i == 0:
+		l.symbolsOf(1, 1, 1) // symbols over what was before the first of them say nothing
+		return []lie{l.open(1, dataName, []byte{1})}
+	case i <= long:
+		if i == 1 {
+			l.seq += coding.MaxWindow + 1
+		}
+		l.symbolsOf(1, 960, all&^(1<<i-1)) // not over the late one
+	default:
+		if i == long+1 {
+			l.pass(time.Second) // nothing waits for what is missing any more
+		}
+		l.seq = liarFirst + 2 + coding.MaxWindow
+		l.symbolsOf(coding.MaxSymbols, 1, all)
+	}
+	return nil
 }}

@@ -39,6 +39,8 @@ type liar struct {
 	gotFull                int // bytes of the victim's packets that carry something
 	// hears gets each of the victim's packets, its bunches still in r; nil ignores them.
 	hears func(seq int64, h *packetnotify.Header, r *bitio.Reader)
+	// trailer is put behind each packet, for a victim with coding.
+	trailer []byte
 
 	proto bunch.Protocol
 	w     bitio.Writer
@@ -135,7 +137,7 @@ func (l *liar) begin(acked int64, h history.History) {
 func (l *liar) end() error {
 	handler.WriteTerminator(&l.w)
 	l.seq++
-	p := l.w.Bytes()
+	p := append(l.w.Bytes(), l.trailer...)
 	l.spent += len(p)
 	return l.victim.ReceivedPacket(l.now, p)
 }

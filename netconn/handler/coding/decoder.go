@@ -8,6 +8,13 @@ import (
 const (
 	slots   = 32 // packets that a decoder keeps
 	maxRows = 16 // symbols that it keeps
+
+	// The work for symbols follows the bytes that came, of packets and of symbols: workEach bytes may be combined for each of them, and mostWork saved. A packet or
+	// a symbol as large as those before it takes 49 for each at most. rowWork is what two rows take besides their bytes, and callBytes what counts for a packet besides its content.
+	workEach  = 64
+	mostWork  = 256 << 10
+	rowWork   = 32
+	callBytes = 16
 )
 
 // ErrSymbol is a symbol that says what can't be of itself.
@@ -21,6 +28,8 @@ type Counters struct {
 	TooOld       uint64 // that cover packets which aren't kept any more, or were never
 	Dropped      uint64 // that waited, and cover packets that are too old by now, or had to give way
 	Inconsistent uint64 // that are false
+	TooDear      uint64 // that would take more work than the bytes that came are worth: they are small beside those that are kept
+	Combined     uint64 // bytes that were combined
 }
 
 // Decoder keeps the last packets received and the symbols that cover missing ones, and finds these. The zero value is
@@ -43,6 +52,7 @@ type Decoder struct {
 	slots         [slots]buffer
 	rows          [maxRows + 1]row // the first n of them, and one to work with
 	n             int
+	spent         int // of mostWork
 }
 
 // row is an equation: the sum of coefficient times content over the packets in mask is the sum.
@@ -109,16 +119,32 @@ func (d *Decoder) Add(id int64, content []byte) {
 	if id > d.newest {
 		d.advance(id)
 	}
+	d.came(callBytes + len(content))
 	slot := slotOf(id)
 	if !d.keeps(id) || d.known>>slot&1 == 1 {
 		return
 	}
 	d.slots[slot].set(content)
 	d.known |= 1 << slot
+	if d.tooDear() {
+		d.dropRows(1 << slot)
+	}
 	if d.n > 0 {
 		d.substitute(slot)
 	}
 }
+
+// came notes that so many bytes came.
+func (d *Decoder) came(n int) { d.spent = max(0, d.spent-workEach*n) }
+
+// combined notes that so many bytes of a row were combined with another's.
+func (d *Decoder) combined(n int) {
+	d.Counters.Combined += uint64(n)
+	d.spent += rowWork + n
+}
+
+// tooDear reports whether the bytes that came are worth no more work for now.
+func (d *Decoder) tooDear() bool { return d.spent > mostWork }
 
 // Known reports whether a packet is kept, received or found.
 func (d *Decoder) Known(id int64) bool { return d.keeps(id) && d.known>>slotOf(id)&1 == 1 }
@@ -147,6 +173,11 @@ func (d *Decoder) Symbol(carrier int64, k int, c Cover, p []byte) error {
 	}
 	n := c.reach()
 	d.Counters.Symbols++
+	d.came(len(p))
+	if d.tooDear() {
+		d.Counters.TooDear++
+		return nil
+	}
 	d.begin(carrier)
 	if carrier-1 > d.newest {
 		d.advance(carrier - 1)
@@ -191,6 +222,7 @@ func (d *Decoder) Symbol(carrier int64, k int, c Cover, p []byte) error {
 			return nil
 		}
 		addProduct(r.sum.data, d.slots[slot].data, by)
+		d.combined(len(p))
 	}
 	d.insert()
 	d.solve()
@@ -245,6 +277,7 @@ func (d *Decoder) insert() {
 		q := &d.rows[i]
 		if c := r.coefficients[q.pivot]; c != 0 {
 			r.add(q, c)
+			d.combined(q.sum.n)
 		}
 	}
 	if r.mask == 0 {
@@ -266,6 +299,7 @@ func (d *Decoder) insert() {
 		q := &d.rows[i]
 		if c := q.coefficients[r.pivot]; c != 0 {
 			q.add(r, c)
+			d.combined(r.sum.n)
 		}
 	}
 	d.n++
@@ -285,6 +319,7 @@ func (d *Decoder) substitute(slot int) {
 			r.extend(s.n) // the symbol was false: what is too long shows in what is found
 		}
 		addProduct(r.sum.data, s.data, c)
+		d.combined(s.n)
 		r.coefficients[slot] = 0
 		r.mask &^= 1 << slot
 		if int(r.pivot) == slot {
