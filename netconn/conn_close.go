@@ -73,7 +73,7 @@ func (r CloseResult) String() string {
 		s += ": " + r.Err.Error()
 	}
 	if r.Unacked > 0 {
-		s += fmt.Sprintf(" (%d reliable bunches unacked)", r.Unacked)
+		s += fmt.Sprintf(" (reliable bunches unacked: %d)", r.Unacked)
 	}
 	return s
 }

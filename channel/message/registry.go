@@ -50,8 +50,9 @@ func (k *Kind) Free(m Message) {
 	}
 }
 
-// Registry is the kinds of messages, which both ends must add in the same order. The zero Registry is empty and ready to
-// use. It belongs to one goroutine, as do the queues that use it.
+// Registry holds the kinds of messages. Both ends must add the same kinds in the same order: a message has only the number of its kind. When they differ, Receive
+// returns a message of another kind if its bits can be read as one, and the connection ends with ErrFormat if not. The zero Registry is empty and ready
+// to use. It belongs to one goroutine, as do the queues that use it.
 type Registry struct {
 	kinds     []*Kind
 	stream    Stream       // kept here, since what Serialize gets would otherwise be allocated
