@@ -20,7 +20,9 @@ import (
 	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/history/seqnum"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
@@ -37,6 +39,9 @@ type turncoat struct {
 	bunches []lie
 	missing map[uint32]uint16 // sequences that never come, by channel
 	late    [][]byte
+	large   map[int64]bool // the victim's packets above 700 bytes
+	server  bool           // it is one
+	largest int            // packet in bytes
 }
 
 // deviation is one of deviations, while it lasts.
@@ -52,6 +57,7 @@ type rewritten struct {
 	info  uint64 // 0 none
 	lies  []lie
 	times int // that it is sent
+	coding.Trailer
 }
 
 // deviations change a packet of the turncoat's.
@@ -96,6 +102,48 @@ var deviations = map[string]func(k *turncoat, p *rewritten){
 	"holds back":    func(_ *turncoat, p *rewritten) { p.times = -1 },
 	"hears nothing": func(*turncoat, *rewritten) {}, // see told
 	"replays":       func(*turncoat, *rewritten) {}, // see send
+	"false symbols": (*turncoat).falsify,
+	"says repaired": func(k *turncoat, p *rewritten) {
+		p.Repaired = []byte{0, uint8(k.rng.IntN(4)), uint8(k.rng.Uint32())}[:1+k.rng.IntN(3)]
+	},
+	"pads":       func(k *turncoat, p *rewritten) { p.pad(k, k.rng.IntN(k.largest)) },
+	"acks small": (*turncoat).ackSmall,
+}
+
+// falsify changes symbols, or makes some up.
+func (k *turncoat) falsify(p *rewritten) {
+	if p.Covers == 0 {
+		p.Covers, p.Size = 1, 1+k.rng.IntN(200)
+		p.Symbols = make([]byte, p.Size)
+	}
+	switch k.rng.IntN(3) {
+	case 0:
+		p.Symbols = bytes.Clone(p.Symbols)
+		for i := range p.Symbols {
+			p.Symbols[i] = uint8(k.rng.Uint32())
+		}
+	case 1:
+		p.Covers = coding.Cover(1 + k.rng.IntN(1<<coding.MaxWindow-1))
+	case 2:
+		p.Size, p.Symbols = 1, p.Symbols[:1]
+	}
+}
+
+// pad fills a packet with empty bunches, up to so many bytes.
+func (p *rewritten) pad(k *turncoat, bytes int) {
+	for range bytes / 3 {
+		p.lies = append(p.lies, lie{bunch.Header{ChIndex: uint32(k.rng.IntN(8))}, nil})
+	}
+}
+
+// ackSmall says of every larger packet of the victim's that it didn't arrive.
+func (k *turncoat) ackSmall(p *rewritten) {
+	n := seqnum.Packet.Expand(p.AckedSeq, k.heard)
+	p.History = history.History{}
+	for i := min(n, history.Bits) - 1; i >= 0; i-- {
+		p.History.Add(!k.large[n-i])
+	}
+	p.Words = history.MaxWords
 }
 
 // each calls f for each bunch with a payload.
@@ -150,12 +198,22 @@ func (k *turncoat) does(name string) bool {
 func (k *turncoat) send(p []byte) (out [][]byte) {
 	var r bitio.Reader
 	var w rewritten
+	if coding.Marked(p) {
+		ok := false
+		if p, w.Trailer, ok = coding.Split(p); !ok {
+			return [][]byte{p} // a hello
+		}
+	}
 	if handler.Open(&r, p) != nil || w.Read(&r) != nil {
 		return nil
 	}
 	w.times = 1
 	if r.ReadBool() {
-		w.info = 1<<11 | r.ReadBits(11) // without the frame time of servers
+		w.info = 1<<11 | r.ReadBits(11)
+		if w.info>>10&1 != 0 && k.server {
+			r.ReadUint8() // its frame time
+			w.info &^= 1 << 10
+		}
 	}
 	for r.Remaining() > 0 {
 		var b lie
@@ -176,7 +234,7 @@ func (k *turncoat) send(p []byte) (out [][]byte) {
 	seq := seqnum.Packet.Expand(w.Seq, k.last-k.shift) + k.shift
 	k.last = max(k.last, seq)
 	w.Seq = seqnum.Packet.Truncate(seq)
-	q := w.bytes(k.proto)
+	q := w.bytes(k.proto, k.largest)
 	k.old = append(k.old[max(0, len(k.old)-400):], q)
 	for range w.times {
 		out = append(out, q)
@@ -195,8 +253,8 @@ func (k *turncoat) send(p []byte) (out [][]byte) {
 	return out
 }
 
-func (p *rewritten) bytes(proto bunch.Protocol) []byte {
-	w := bitio.NewWriter(make([]byte, 2048))
+func (p *rewritten) bytes(proto bunch.Protocol, largest int) []byte {
+	w := bitio.NewWriter(make([]byte, 2*largest))
 	p.Write(w)
 	w.WriteBool(p.info != 0)
 	if p.info != 0 {
@@ -204,23 +262,44 @@ func (p *rewritten) bytes(proto bunch.Protocol) []byte {
 	}
 	for i := range p.lies {
 		m := w.Mark()
-		if proto.Write(w, &p.lies[i].Header, p.lies[i].data); w.Err() != nil || w.Len() >= proto.PacketBits() {
+		if proto.Write(w, &p.lies[i].Header, p.lies[i].data); w.Err() != nil || w.Len() >= 8*largest-proto.HandlerBits {
 			w.Rollback(m)
 			break
 		}
 	}
 	handler.WriteTerminator(w)
-	return bytes.Clone(w.Bytes())
+	out := bytes.Clone(w.Bytes())
+	if n := p.symbols(); n+len(p.Repaired) > 0 {
+		out = coding.AppendEnd(append(out, p.Symbols...), n, p.Covers, p.Size, p.Repaired)
+	}
+	return out
+}
+
+func (p *rewritten) symbols() int {
+	if p.Size == 0 {
+		return 0
+	}
+	return len(p.Symbols) / p.Size
 }
 
 // told is what the connection hears of a packet of the victim's; nil nothing. It knows nothing of its lies.
 func (k *turncoat) told(p []byte) []byte {
 	var r bitio.Reader
 	var h packetnotify.Header
-	if handler.Open(&r, p) != nil || h.Read(&r) != nil || k.does("hears nothing") {
+	plain := p
+	if coding.Marked(p) {
+		ok := false
+		if plain, _, ok = coding.Split(p); !ok {
+			return p // a hello
+		}
+	}
+	if handler.Open(&r, plain) != nil || h.Read(&r) != nil || k.does("hears nothing") {
 		return nil
 	}
-	k.heard = max(k.heard, seqnum.Packet.Expand(h.Seq, k.heard))
+	seq := seqnum.Packet.Expand(h.Seq, k.heard)
+	k.heard = max(k.heard, seq)
+	k.large[seq] = len(p) > 700
+	delete(k.large, seq-4*history.Bits)
 	acked := seqnum.Packet.Truncate(int64(h.AckedSeq) - k.shift)
 	q := bytes.Clone(p)
 	binary.LittleEndian.PutUint32(q, uint32(h.Seq)<<18|uint32(acked)<<4|uint32(h.Words-1))
@@ -335,8 +414,34 @@ func (g *busybody) step(now time.Duration) {
 	}
 }
 
+// turncoatSettings are any that both ends may have.
+func turncoatSettings(rng *rand.Rand) netconn.Config {
+	c := netconn.Config{MaxMemory: 256 << 10 << (2 * rng.IntN(2)), Timeout: 5 * time.Second, NetSpeed: 1_000_000}
+	c.Protocol = []netconn.Protocol{netconn.Bunchnet(), netconn.Bunchnet(), netconn.Unreal51(), netconn.Unreal53(false)}[rng.IntN(4)]
+	c.Protocol.FirstFree = false // both ends open channels
+	if rng.IntN(2) == 0 {
+		return c
+	}
+	c.AckDelay = []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond}[rng.IntN(3)]
+	c.KeepAlive = []time.Duration{0, time.Millisecond, 2 * time.Second}[rng.IntN(3)]
+	c.OrderCache = []int{0, -1, 4, 256}[rng.IntN(4)]
+	c.ReorderWindow = []time.Duration{0, -1, 200 * time.Millisecond}[rng.IntN(3)]
+	c.Redundancy = netconn.Redundancy{Copies: rng.IntN(4), Adaptive: rng.IntN(2) == 0}
+	if !c.Protocol.Unreal {
+		c.Protocol.PacketWindow = []int{0, 16, 64, 6144}[rng.IntN(4)]
+		switch rng.IntN(3) {
+		case 0:
+			c.LargestPacket = []int{1100, 1452, 8000}[rng.IntN(3)]
+		case 1:
+			c.Coding = netconn.Coding{Repairs: []float64{0.5, 1, 3}[rng.IntN(3)], Adaptive: rng.IntN(2) == 0}
+			c.MaxMemory = 1 << 20
+		}
+	}
+	return c
+}
+
 // TestTurncoats: a peer that was honest and then deviates in one to three ways, and is honest again, makes nobody panic or hold more than MaxMemory; its victim's connection ends with a
-// reason or works, sleeps between its ticks, and ends within LingerTimeout when it is closed.
+// reason or works, sleeps between its ticks, and ends within LingerTimeout when it is closed. The victim is a server or a client, with any settings, on a path that may lose packets.
 func TestTurncoats(t *testing.T) {
 	seeds := 8
 	if os.Getenv("CI") != "" {
@@ -346,34 +451,61 @@ func TestTurncoats(t *testing.T) {
 	ends := map[netconn.CloseCode]int{}
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 13))
-		k := &turncoat{rng: rng, missing: map[uint32]uint16{}, last: 8, heard: 6}
+		k := &turncoat{rng: rng, missing: map[uint32]uint16{}, large: map[int64]bool{}}
 		for range 1 + rng.IntN(3) {
 			from := time.Duration(rng.IntN(10)) * time.Second
 			k.program = append(k.program, deviation{names[rng.IntN(len(names))], from, from + time.Duration(1+rng.IntN(10))*time.Second, []float64{0.01, 0.1, 1}[rng.IntN(3)]})
 		}
 		what := fmt.Sprintf("seed %d: %v", seed, k.program)
 		games := [2]*busybody{newBusybody(rand.New(rand.NewPCG(seed, 1))), newBusybody(rand.New(rand.NewPCG(seed, 2)))}
-		protocol := []netconn.Protocol{netconn.Bunchnet(), netconn.Unreal51(), netconn.Unreal53(false)}[rng.IntN(3)]
-		protocol.FirstFree = false // both ends open channels
-		const memory = 256 << 10
+		cfg := turncoatSettings(rng)
+		what += fmt.Sprintf(" %+v", cfg)
+		victimServes := rng.IntN(2) == 0
+		k.server = !victimServes
+		adaptive := rng.IntN(3) == 0
+		k.largest = max(cfg.LargestPacket, cfg.Protocol.Bunch.PacketBytes())
 		var flying [2][][]byte
 		for i := range games { // 0 is the victim
-			c, err := netconn.New(netconn.Config{Server: i == 0, Protocol: protocol, Channels: games[i].types(), MaxMemory: memory, Timeout: 5 * time.Second, NetSpeed: 1_000_000, Secret: seed,
-				LowLevelSend: func(p []byte) { flying[i] = append(flying[i], bytes.Clone(p)) }}, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
-			require.NoError(t, err)
-			games[i].conn = c
+			c := cfg
+			c.Server = victimServes == (i == 0)
+			c.Channels, c.Secret = games[i].types(), seed
+			c.LowLevelSend = func(p []byte) { flying[i] = append(flying[i], bytes.Clone(p)) }
+			if adaptive {
+				a, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+				require.NoError(t, err)
+				c.Controller = a
+			}
+			conn, err := netconn.New(c, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+			require.NoError(t, err, what)
+			games[i].conn = conn
 		}
-		k.proto = protocol.Bunch
+		memory := cfg.MaxMemory
+		k.last, k.heard = 8, 6
+		step := []time.Duration{tick, tick, time.Millisecond, 100 * time.Millisecond}[rng.IntN(4)]
+		loss := []int{0, 0, 5, 30}[rng.IntN(4)]
+		delay := rng.IntN(6)
+		var line [2][][][]byte // what is on its way, by tick
+		k.proto = cfg.Protocol.Bunch
+		if cfg.Coding.Repairs > 0 {
+			k.proto.HandlerBits = 8 * 40 // what Coding takes
+		}
 		victim, peer := games[0].conn, games[1].conn
 		login, err := peer.Open(bunch.Control, &on{g: games[1]})
 		require.NoError(t, err)
 		_, err = login.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
 		require.NoError(t, err)
-		closeAt, progress, awake, acked := time.Duration(rng.IntN(80))*time.Second, time.Duration(0), 0, 0
+		closeAt, progress, awake, acked, refused := time.Duration(rng.IntN(80))*time.Second, time.Duration(0), 0, 0, uint64(0)
 		for k.now < 40*time.Second && !victim.Closed() {
-			k.now += tick
-			said, heard := flying[1], flying[0]
+			k.now += step
+			for i := range line {
+				line[i] = append(line[i], slices.DeleteFunc(flying[i], func([]byte) bool { return rng.IntN(100) < loss }))
+			}
 			flying = [2][][]byte{}
+			var said, heard [][]byte
+			if len(line[0]) > delay {
+				said, heard = line[1][0], line[0][0]
+				line[0], line[1] = line[0][1:], line[1][1:]
+			}
 			for _, p := range heard {
 				if q := k.told(p); q != nil {
 					_ = peer.ReceivedPacket(k.now, q) // it may have ended
@@ -386,7 +518,7 @@ func TestTurncoats(t *testing.T) {
 			}
 			for _, g := range games {
 				g.conn.PostTickDispatch(k.now)
-				if k.now < 25*time.Second {
+				if k.now < 25*time.Second && k.now/tick != (k.now-step)/tick {
 					g.step(k.now)
 				}
 				g.conn.Tick(k.now)
@@ -401,10 +533,13 @@ func TestTurncoats(t *testing.T) {
 			if n := int(victim.Table().Counters.SentReliable) - victim.Table().Unacked(); n != acked || victim.Table().Unacked() == 0 {
 				acked, progress = n, k.now
 			}
+			if n := peer.Counters.Refused; n != refused { // it has no room behind what it was made to miss
+				refused, progress = n, k.now
+			}
 			require.Less(t, k.now-progress, 15*time.Second, what)
 			if k.now >= closeAt {
 				victim.Close(k.now, "over")
-				require.Less(t, k.now, closeAt+3*time.Second, what)
+				require.Less(t, k.now, closeAt+4*time.Second, what)
 			}
 		}
 		r := victim.Result()
