@@ -6,8 +6,9 @@
 //	go run ./bench/mutants -v -only AddLost ./history
 //
 // All mutants of a package are compiled into one test binary. First each test is run alone and without a mutant, and the binary notes which
-// mutants it reaches. Then it is run for each mutant with the tests that reach it, the quickest first, until one fails: most mutants cost less
-// than a second, and only one that survives costs all of them. A mutant that no test reaches isn't covered. The exit status is 1 when less
+// mutants it reaches, and which of them differ in it: a comparison at its boundary only when both sides are equal, an if that is never taken only when it is to be
+// taken or calls something, a constant that isn't assigned only when something else was there. Then it is run for each mutant with the tests in which that differs, the quickest first,
+// until one fails: most mutants cost less than a second, and only one that survives costs all of them. A mutant that no test reaches isn't covered. The exit status is 1 when less
 // than 90 % of the covered mutants are killed, over all packages together, or a survivor isn't listed, or a listed one is killed or no
 // mutant of its package.
 //

@@ -22,7 +22,8 @@ type mutant struct {
 	line int
 	// name says what it is without line numbers, so that it stays the same when others are added above it:
 	// "history/history.go AddLost: n >= Bits -> n > Bits".
-	name string
+	name  string
+	tells bool // it notes when it differs; the others do whenever they are reached
 }
 
 // mutator writes a package in which each mutant can be chosen at run time: an expression or a statement that asks the
@@ -37,14 +38,20 @@ type mutator struct {
 }
 
 // These are the names in the file that support makes: isAlive reports whether a mutant is chosen, and pick chooses between two values.
+// notes and value note that a mutant differs from what the text says, as far as the run has come: otherwise a test can't miss it.
 const (
 	isAlive = "_mutantIs"
 	pick    = "_mutantPick"
+	notes   = "_mutantNotes"
+	value   = "_mutantValue"
 )
 
+// differsBit marks, in the file of a run, a mutant that has differed. The others in it were only reached.
+const differsBit = 1 << 30
+
 // support is the file that is added to a package with n mutants. The variable MUTANT of the environment chooses one. To the file named
-// in MUTANT_REACHED the tests append each mutant that they reach, once, in four bytes, lowest first. It is written at once, so that
-// nothing is missing however the tests end, and without allocations, which tests may count.
+// in MUTANT_REACHED the tests append each mutant that they reach, once, in four bytes, lowest first, and once more with differsBit when it differs. It is
+// written at once, so that nothing is missing however the tests end, and without allocations, which tests may count.
 func support(name string, n int) string {
 	return "package " + name + fmt.Sprintf(`
 
@@ -57,27 +64,41 @@ import (
 var (
 	_mutantAlive   = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
 	_mutantFile    = func() *os.File { f, _ := os.OpenFile(os.Getenv("MUTANT_REACHED"), os.O_APPEND|os.O_WRONLY, 0); return f }()
-	_mutantReached [%d]bool
+	_mutantReached [%[1]d]bool
+	_mutantDiffers [%[1]d]bool
 	_mutantMu      sync.Mutex
 	_mutantBytes   [4]byte
 )
 
-func _mutantNote(id int) {
+func _mutantNote(once *bool, id int) {
 	_mutantMu.Lock()
-	_mutantReached[id] = true
+	*once = true
 	_mutantBytes = [4]byte{byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}
 	_mutantFile.Write(_mutantBytes[:])
 	_mutantMu.Unlock()
 }
 
+func _mutantNotes(id int, differs bool) bool {
+	if differs && !_mutantDiffers[id] {
+		_mutantNote(&_mutantDiffers[id], id|%[2]d)
+	}
+	return true
+}
+
+func _mutantValue(id int, v, differs bool) bool {
+	_mutantNotes(id, v == differs)
+	return v
+}
+
 func _mutantIs(id int) bool {
 	if !_mutantReached[id] {
-		_mutantNote(id)
+		_mutantNote(&_mutantReached[id], id)
 	}
 	return _mutantAlive == id
 }
 
-func _mutantPick[T any](id int, as, mutated T) T {
+func _mutantPick[T comparable](id int, as, mutated T) T {
+	_mutantNotes(id, as != mutated)
 	if _mutantIs(id) {
 		return mutated
 	}
@@ -85,7 +106,7 @@ func _mutantPick[T any](id int, as, mutated T) T {
 }
 
 var _ = _mutantPick[int]
-`, n+1)
+`, n+1, differsBit)
 }
 
 // file is the text of a file with its mutants; nil when it has directives, which don't survive being printed.
@@ -106,6 +127,7 @@ func (m *mutator) file(dir, name string) ([]byte, error) {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil && fn.Name.Name != "String" {
 			m.fun = fn.Name.Name
 			m.block(fn.Body)
+			m.end(fn)
 		}
 	}
 	sameLine(reflect.ValueOf(f), m.fset.File(f.Pos()).Pos(0), map[uintptr]bool{})
@@ -114,6 +136,17 @@ func (m *mutator) file(dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// end ends a function that ends with a loop without a condition, so that a mutant that leaves the loop compiles.
+func (m *mutator) end(fn *ast.FuncDecl) {
+	last := len(fn.Body.List) - 1
+	if last < 0 || fn.Type.Results == nil {
+		return
+	}
+	if loop, ok := fn.Body.List[last].(*ast.ForStmt); ok && loop.Cond == nil {
+		fn.Body.List = append(fn.Body.List, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent("panic"), Args: []ast.Expr{number(0)}}})
+	}
 }
 
 // sameLine moves all that is in a tree to one place. Otherwise the printer would break lines where the text did, which isn't
@@ -154,7 +187,7 @@ func (m *mutator) add(at token.Pos, what string) int {
 	if m.names[name]++; m.names[name] > 1 {
 		name += fmt.Sprintf(" (%d)", m.names[name])
 	}
-	m.mutants = append(m.mutants, mutant{id, m.path, m.fset.Position(at).Line, name})
+	m.mutants = append(m.mutants, mutant{id, m.path, m.fset.Position(at).Line, name, false})
 	if m.dropped[id] {
 		return 0
 	}
@@ -180,6 +213,12 @@ func alive(id int) ast.Expr {
 }
 
 func dead(id int) ast.Expr { return &ast.UnaryExpr{Op: token.NOT, X: alive(id)} }
+
+// tells marks a mutant as one that notes when it differs, by the expression that is made: with notes its value is true, with value that of v.
+func (m *mutator) tells(id int, name string, args ...ast.Expr) ast.Expr {
+	m.mutants[id-1].tells = true
+	return &ast.CallExpr{Fun: ast.NewIdent(name), Args: append([]ast.Expr{number(id)}, args...)}
+}
 
 func paren(e ast.Expr) ast.Expr { return &ast.ParenExpr{X: e} }
 
@@ -233,7 +272,7 @@ func (m *mutator) binary(e *ast.BinaryExpr) ast.Expr {
 	try(negations)
 	try(connectives)
 	if ids != nil {
-		return boolean(&ast.BinaryExpr{X: m.expr(x), Op: e.Op, Y: m.expr(y)}, ids, mutated)
+		return m.logical(e, ids, mutated)
 	}
 	if !calls(x) && !calls(y) { // the value and its mutant are both computed
 		try(operators)
@@ -242,7 +281,24 @@ func (m *mutator) binary(e *ast.BinaryExpr) ast.Expr {
 	if ids == nil || ids[0] == 0 {
 		return as
 	}
+	m.tells(ids[0], pick) // pick does itself
 	return &ast.CallExpr{Fun: ast.NewIdent(pick), Args: []ast.Expr{number(ids[0]), as, mutated[0]}}
+}
+
+// logical is a comparison or a connection with its mutants, of which the first, ids[0], may note when it differs: the boundary of a comparison when the sides are
+// equal, and a connection not while its sides are what lets both connections agree.
+func (m *mutator) logical(e *ast.BinaryExpr, ids []int, mutated []ast.Expr) ast.Expr {
+	x, y := m.expr(e.X), m.expr(e.Y)
+	_, connects := connectives[e.Op]
+	if connects && ids[0] != 0 && !calls(e.Y) { // else the mutant may call it or not
+		when := ast.NewIdent(strconv.FormatBool(e.Op == token.LOR))
+		x, y = m.tells(ids[0], value, x, when), m.tells(ids[0], value, y, when)
+	}
+	var as ast.Expr = &ast.BinaryExpr{X: x, Op: e.Op, Y: y}
+	if _, bounds := boundaries[e.Op]; bounds && ids[0] != 0 && !calls(e.X) && !calls(e.Y) {
+		as = both(m.tells(ids[0], notes, &ast.BinaryExpr{X: e.X, Op: token.EQL, Y: e.Y}), paren(as))
+	}
+	return boolean(as, ids, mutated)
 }
 
 // calls reports whether an expression calls something that may do more than compute: it can't be evaluated twice.
@@ -375,10 +431,13 @@ func (m *mutator) clauses(b *ast.BlockStmt) {
 }
 
 func (m *mutator) ifStmt(s *ast.IfStmt) {
-	never := m.add(s.Pos(), "if "+m.text(s.Cond)+" -> never")
-	s.Cond = m.expr(s.Cond)
+	never, does := m.add(s.Pos(), "if "+m.text(s.Cond)+" -> never"), calls(s.Cond)
+	s.Cond = paren(m.expr(s.Cond))
+	if never != 0 && !does {
+		s.Cond = m.tells(never, value, s.Cond, ast.NewIdent("true"))
+	}
 	if never != 0 {
-		s.Cond = both(dead(never), paren(s.Cond))
+		s.Cond = both(dead(never), s.Cond)
 	}
 	m.block(s.Body)
 	if s.Else != nil {
@@ -421,9 +480,20 @@ func (m *mutator) assign(s *ast.AssignStmt) ast.Stmt {
 		as = unless(id, as, other)
 	}
 	if out != 0 {
-		as = unless(out, as, nil)
+		left := unless(out, as, nil).(*ast.IfStmt)
+		if s.Tok == token.ASSIGN && len(s.Lhs) == 1 && constant(s.Rhs[0]) && !calls(s.Lhs[0]) {
+			left.Cond = both(left.Cond, m.tells(out, notes, &ast.BinaryExpr{X: s.Lhs[0], Op: token.NEQ, Y: s.Rhs[0]}))
+		}
+		as = left
 	}
 	return as
+}
+
+// constant reports whether an expression is a literal, true, false or nil.
+func constant(e ast.Expr) bool {
+	_, literal := e.(*ast.BasicLit)
+	name, _ := e.(*ast.Ident)
+	return literal || name != nil && strings.Contains(" true false nil ", " "+name.Name+" ")
 }
 
 // returnStmt may negate a true or false.

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// tryPackage makes a package's mutants and runs against each the tests that reach it.
+// tryPackage makes a package's mutants and runs against each the tests in which it differs.
 func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -33,7 +33,7 @@ func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error)
 	if err != nil {
 		return sum, err
 	}
-	tests, err := record(p, program, dir, o)
+	tests, err := record(p, program, dir, mutants, o)
 	if err != nil {
 		return sum, err
 	}
@@ -41,15 +41,15 @@ func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error)
 	if err != nil {
 		return sum, err
 	}
-	reach := reachedBy(tests)
+	missed := missedBy(tests)
 	var todo []mutant
 	for _, m := range mutants {
-		if reach[m.id] != nil && only.MatchString(m.name) {
+		if _, reached := missed[m.id]; reached && only.MatchString(m.name) {
 			todo = append(todo, m)
 		}
 	}
 	todo = sample(todo, o.sample, o.seed)
-	killed := tryAll(p, program, todo, reach, o)
+	killed := tryAll(p, program, todo, missed, o)
 	return report(p, mutants, todo, killed, listed, o), nil
 }
 
@@ -161,7 +161,7 @@ func build(p pkg, dir string) (mutants []mutant, program string, err error) {
 
 var (
 	compileError = regexp.MustCompile(`([\w.-]+\.go):(\d+):(?:\d+:)? `)
-	inText       = regexp.MustCompile(`(?:` + isAlive + `|` + pick + `)\((\d+)`)
+	inText       = regexp.MustCompile(`(?:` + isAlive + `|` + pick + `|` + notes + `|` + value + `)\((\d+)`)
 )
 
 // drop notes the mutants in the lines of compile errors, or the nearest before them.
@@ -186,16 +186,22 @@ func drop(dropped map[int]bool, out, dir string) {
 	}
 }
 
-// test is one top-level test, example or fuzz test with its seeds: the time that it takes without a mutant, and the mutants it reaches.
+// test is one top-level test, example or fuzz test with its seeds: the time that it takes without a mutant, the mutants that it reaches,
+// and those of them that differ in it from what the text says.
 type test struct {
 	name    string
 	took    time.Duration
 	reached []int
+	differs []int
 }
 
 // record runs each test alone, without a mutant.
-func record(p pkg, program, dir string, o options) (tests []test, err error) {
-	out, err := runTests(p, program, "", 0, 0, 0, "-test.list", cmp.Or(o.run, "."))
+func record(p pkg, program, dir string, mutants []mutant, o options) (tests []test, err error) {
+	tells := map[int]bool{}
+	for _, m := range mutants {
+		tells[m.id] = m.tells
+	}
+	out, _, err := runTests(p, program, "", 0, 0, 0, "-test.list", cmp.Or(o.run, "."))
 	if err != nil {
 		return nil, fmt.Errorf("the tests can't be listed: %w\n%s", err, out)
 	}
@@ -216,9 +222,8 @@ func record(p pkg, program, dir string, o options) (tests []test, err error) {
 		if failed[i] = os.WriteFile(file, nil, 0o600); failed[i] != nil {
 			return
 		}
-		before := time.Now()
-		out, err := runTests(p, program, file, 0, 0, 0, "-test.run", pattern(tests[i:i+1]))
-		t.took = time.Since(before)
+		out, took, err := runTests(p, program, file, 0, 0, 0, "-test.run", pattern(tests[i:i+1]))
+		t.took = took
 		if err != nil {
 			failed[i] = fmt.Errorf("%s fails without a mutant: %w\n%s", t.name, err, out)
 			return
@@ -226,23 +231,34 @@ func record(p pkg, program, dir string, o options) (tests []test, err error) {
 		ids, err := os.ReadFile(file)
 		failed[i] = err
 		for ; len(ids) >= 4; ids = ids[4:] {
-			t.reached = append(t.reached, int(binary.LittleEndian.Uint32(ids)))
+			id := int(binary.LittleEndian.Uint32(ids))
+			if id < differsBit {
+				t.reached = append(t.reached, id)
+			}
+			if id >= differsBit || !tells[id] {
+				t.differs = append(t.differs, id&^differsBit)
+			}
 		}
 	})
 	return tests, errors.Join(failed...)
 }
 
-// reachedBy is the tests that reach each mutant, the quickest of them first.
-func reachedBy(tests []test) map[int][]test {
+// missedBy is, for each mutant that tests reach, those in which it differs, the quickest of them first. The others pass with it as they do without.
+func missedBy(tests []test) map[int][]test {
 	tests = slices.Clone(tests)
 	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
-	reach := map[int][]test{}
+	missed := map[int][]test{}
 	for _, t := range tests {
 		for _, id := range t.reached {
-			reach[id] = append(reach[id], t)
+			if missed[id] == nil {
+				missed[id] = []test{}
+			}
+		}
+		for _, id := range t.differs {
+			missed[id] = append(missed[id], t)
 		}
 	}
-	return reach
+	return missed
 }
 
 // inBundles parts tests that are to be run one after the other, the quickest first, into those that one process runs: as many as take
@@ -282,10 +298,10 @@ func sample(todo []mutant, n int, seed uint64) (drawn []mutant) {
 // maxTestMemory is the address space in KiB of a process that runs tests: a mutant may allocate without end.
 const maxTestMemory = 8 << 20
 
-// runTests runs the test program with a mutant alive, and appends to the file reached, if there is one, those that are reached. An error says that
+// runTests runs the test program with a mutant alive, and appends to the file reached, if there is one, those that are reached. It returns how much of the processor's time they took. An error says that
 // the tests failed, hung or took more than limit of the processor's time; 0 is no limit. What counts as a hang is far longer, since other
 // programs may keep the machine busy.
-func runTests(p pkg, program, reached string, id int, limit, slack time.Duration, args ...string) (out []byte, err error) {
+func runTests(p pkg, program, reached string, id int, limit, slack time.Duration, args ...string) (out []byte, took time.Duration, err error) {
 	seconds, wall := "unlimited", 30*time.Minute
 	if limit > 0 {
 		seconds, wall = strconv.Itoa(int(limit/time.Second)+1), 4*limit+slack
@@ -297,22 +313,26 @@ func runTests(p pkg, program, reached string, id int, limit, slack time.Duration
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "MUTANT_REACHED="+reached, "GOMEMLIMIT=1GiB", "GOMAXPROCS=1")
 	cmd.WaitDelay = time.Second
-	return cmd.CombinedOutput()
+	out, err = cmd.CombinedOutput()
+	if cmd.ProcessState != nil {
+		took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	return out, took, err
 }
 
-// tryAll runs the tests that reach each mutant against it and reports which were killed. It shows how far it is.
-func tryAll(p pkg, program string, todo []mutant, reach map[int][]test, o options) []bool {
+// tryAll runs the tests that may miss each mutant against it and reports which were killed. It shows how far it is.
+func tryAll(p pkg, program string, todo []mutant, missed map[int][]test, o options) []bool {
 	killed := make([]bool, len(todo))
 	parallel(len(todo), o.workers, func(i int) {
 		if onTerminal() || i%100 == 0 {
 			progress("%s %d/%d", p.dir, i+1, len(todo))
 		}
-		for _, b := range inBundles(reach[todo[i].id]) {
+		for _, b := range inBundles(missed[todo[i].id]) {
 			var took time.Duration
 			for _, t := range b {
 				took += t.took
 			}
-			if _, err := runTests(p, program, "", todo[i].id, 3*took+2*time.Second, o.slack, "-test.run", pattern(b)); err != nil {
+			if _, _, err := runTests(p, program, "", todo[i].id, 3*took+2*time.Second, o.slack, "-test.run", pattern(b)); err != nil {
 				killed[i] = true
 				break
 			}

@@ -35,11 +35,25 @@ func (c *Counter) Full() bool { return c.full && c.N >= c.Limit }
 // Room is how much still fits.
 func (c *Counter) Room() int {
 	for n := 0; ; n++ {
-		if c.N+n >= c.Limit {
-			return n
+		if c.N+n < c.Limit {
+			continue
 		}
+		return n
 	}
 }
 
 // Never isn't tested.
 func Never(a, b int) int { return a * b }
+
+// Take takes two, or what there is.
+func (c *Counter) Take() {
+	if !c.take() { // without it one isn't taken, even when it is never false
+		return
+	}
+	c.take()
+}
+
+func (c *Counter) take() bool {
+	c.N--
+	return c.N != 0
+}

@@ -17,6 +17,13 @@ func TestCounter(t *testing.T) {
 	}
 }
 
+func TestTake(t *testing.T) {
+	c := Counter{N: 3}
+	if c.Take(); c.N != 1 {
+		t.Fatal(c.N)
+	}
+}
+
 func TestRoom(t *testing.T) {
 	if c := (Counter{N: 7, Limit: 10}); c.Room() != 3 {
 		t.Fatal(c.Room())
