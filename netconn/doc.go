@@ -71,5 +71,10 @@
 // 16 full packets, and gives a size up after 10 lost probes, or after 3 where less than a tenth of the packets is lost. It tries again after 10
 // minutes; when larger packets that had worked got lost, after 1 s, and twice as long each further time. Every end accepts packets of 1500 bytes.
 //
+// # Time
+//
+// All times that a Conn is given are of one clock, the one of New's now; the driver's Time is one. A time before an earlier one counts as that earlier
+// one. So one far ahead, by mistake of another clock, ends the connection by its Timeout, or without one makes its clock stand until then.
+//
 // All methods of a Conn belong to the goroutine that ticks it.
 package netconn
