@@ -43,6 +43,7 @@ type lane struct {
 	starved bool                    // there is no bandwidth
 	scarce  bool                    // there is bandwidth for some
 	free    int                     // bits left in the packet under way; 0 is any number
+	narrow  int                     // bits of a packet, if it has fewer
 	chunks  []int                   // bits of those that were sent
 	sent    [bridge.End]int         // bits, by the kind of the message
 	far     int                     // chunks that say the whole time of their Step
@@ -184,7 +185,12 @@ func (l *lane) freeBits() int {
 	}
 	return l.rng.IntN(lanePacket)
 }
-func (l *lane) packetBits() int    { return lanePacket }
+func (l *lane) packetBits() int {
+	if l.narrow > 0 {
+		return l.narrow
+	}
+	return lanePacket
+}
 func (l *lane) now() time.Duration { return l.peer.world.now }
 func (l *lane) fail(err error)     { l.t.Error(err) }
 

@@ -69,7 +69,7 @@ type RPCOption func(d *definition)
 
 // Reliable makes calls arrive, in order with the other reliable calls of the actor. A server's wakes a dormant actor for as
 // long as it takes. Calls without it may be lost. They return ErrSaturated or ErrNotThere when they can't be sent at once;
-// a caller may ignore that.
+// a caller may ignore that. A server's client procedure returns channel.ErrTooLarge when no packet has room for it; for a multicast, Counters.CallsDropped counts it.
 var Reliable RPCOption = func(d *definition) { d.reliable = true }
 
 // OnOverflow sets what happens to a reliable call when the channel is full. Default Refuse.

@@ -40,10 +40,10 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 		return errUnwoken
 	case v.state != open:
 		return ErrNotThere
-	case p.out.budget() <= 0 || !v.mention(c):
+	case p.out.budget() <= 0:
 		return ErrSaturated
 	}
-	return nil
+	return v.mention(c)
 }
 
 // callAll sends a multicast to all who see the actor. Before the actor's first Step it is kept for all who will see it
@@ -80,7 +80,7 @@ func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer)
 				}
 				missed.Peers = append(missed.Peers, v.peer)
 			}
-		case v.state != open || !v.mention(c):
+		case v.state != open || v.mention(c) != nil:
 			w.Counters.CallsDropped++
 		}
 	}
@@ -101,16 +101,24 @@ func (w *World) dropEarly() {
 // maxPerUpdate is how many unreliable calls of one procedure an update carries (Unreal's MaxRPCPerNetUpdate).
 const maxPerUpdate = 2
 
-// mention has an unreliable call sent with the actor's next values. It returns false when too many are.
-func (v *view) mention(c *call) bool {
-	n := 0
+// mentionHead is an upper bound of the bits of a chunk and its only record, without values and calls.
+const mentionHead = 256
+
+// mention has an unreliable call sent with the actor's next values, or without them in a packet of its own. It returns why it can't: too many are, or a packet has no
+// room for all of them.
+func (v *view) mention(c *call) error {
+	n, most := 0, v.peer.out.packetBits()-mentionHead-c.size()
+	if most < 0 {
+		return fmt.Errorf("%w: an unreliable call goes in one packet, and has %d bits", channel.ErrTooLarge, c.size())
+	}
 	for _, o := range v.mentioned() {
 		if o.rpc == c.rpc {
 			n++
 		}
+		most -= o.size()
 	}
-	if n >= maxPerUpdate || len(v.mentioned()) >= maxMentions {
-		return false
+	if n >= maxPerUpdate || len(v.mentioned()) >= maxMentions || most < 0 {
+		return ErrSaturated
 	}
 	if v.mentions == nil {
 		v.mentions = new([]*call)
@@ -118,7 +126,15 @@ func (v *view) mention(c *call) bool {
 	*v.mentions = append(*v.mentions, c.held())
 	v.flags |= mentioning
 	v.wake()
-	return true
+	return nil
+}
+
+// dropMentions drops the unreliable calls for which packets have become too small since they were made.
+func (v *view) dropMentions() {
+	w := v.peer.world
+	w.Counters.CallsDropped += uint64(len(v.mentioned()))
+	*v.mentions = w.unheld.dropFirst(*v.mentions, len(*v.mentions))
+	v.flags &^= mentioning
 }
 
 // queueCall queues a reliable call for this tick's Step, which sends it after the actor's values. They are compared then

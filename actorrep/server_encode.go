@@ -199,6 +199,9 @@ func (p *Peer) writeBatch() {
 	clear(t.saidBy)
 	t.saidBy, t.observed = t.saidBy[:0], t.observed[:0]
 	for _, v := range t.large {
+		if v.dirty&v.allowed == 0 {
+			v.dropMentions() // there was nothing else to be too large
+		}
 		p.writeLarge(v, true)
 	}
 	clear(t.large)
