@@ -84,6 +84,32 @@ func TestKeeperOwnClock(t *testing.T) {
 	require.ErrorIs(t, s.keeper.Keep(a, func(error) {}), ErrNoActor)
 }
 
+// TestKeeperLateBegin: a server whose first writes had no answer for a lease may have been ended, and be forgotten by the others, who take nothing of its ID any more. It is over when the store hasn't its lease.
+// One that hears so earlier begins.
+func TestKeeperLateBegin(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		over  bool
+	}{{time.Second, false}, {3 * time.Second, true}} {
+		s := newSolo(t)
+		asked := uint64(0)
+		look := func(ops []kv.Op) {
+			for _, op := range ops {
+				if op.Key == "mesh.server.a" && op.Kind == kv.Get {
+					asked = op.ID
+				}
+			}
+		}
+		look(s.step(time.Second, kv.Event{Kind: kv.Begin, Store: 1}, kv.Event{Kind: kv.Current}))
+		for until := s.now + c.after; s.now < until; {
+			look(s.step(10 * time.Millisecond))
+		}
+		require.NotZero(t, asked)
+		s.step(10*time.Millisecond, kv.Event{Kind: kv.Result, ID: asked, Status: kv.Missing})
+		require.Equal(t, c.over, s.keeper.Over(), "after %v", c.after)
+	}
+}
+
 // TestKeeperFull: what is too long, or too much, is told to who asked.
 func TestKeeperFull(t *testing.T) {
 	s := newSolo(t)

@@ -111,7 +111,7 @@ func TestKeptPlanted(t *testing.T) {
 				op.Value = v.append(nil)
 			}
 		}}},
-		{45, "it never deletes what was destroyed", keeperFault{op: func(op *kv.Op) {
+		{3, "it never deletes what was destroyed", keeperFault{op: func(op *kv.Op) {
 			if is(op, "actor") && op.Kind == kv.Delete {
 				op.Kind = kv.Get
 			}

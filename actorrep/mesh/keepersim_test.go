@@ -97,27 +97,32 @@ func (p purse) clone() purse {
 
 // purseTruth is what the store has told that it has.
 type purseTruth struct {
-	acked    bool
-	paid     uint32
-	got      map[uint32]uint32
-	high     uint32 // the highest count
-	restores []uint32
-	first    uint32 // the count after the first of them
-	deadAt   time.Duration
+	acked     bool
+	destroyed bool // the game has destroyed it
+	paid      uint32
+	got       map[uint32]uint32
+	high      uint32 // the highest count
+	restores  []uint32
+	first     uint32 // the count after the first of them
+	deadAt    time.Duration
 }
 
 // most is the highest count that may be seen.
 func (t *truth) most() uint32 { return max(t.high, t.count) }
 
 // mayGoBack reports whether what a client has seen last may be newer than what it sees now: once for each time that the sheep was taken over since. A client may hear of the epoch before or after
-// the first values of it.
-func (t *truth) mayGoBack(last *sheep) bool {
-	n := uint32(len(t.restores))
-	if n == last.hidden || t.restores[n-1] < last.Epoch {
-		return false
+// the first values of it, and of a take-over when there has been another one since.
+func (t *truth) mayGoBack(last, now *sheep) bool {
+	for i := int(last.hidden); i < len(t.restores); i++ {
+		if t.restores[i] < last.Epoch {
+			continue
+		}
+		for i++; i < len(t.restores) && t.restores[i] <= now.Epoch; i++ {
+		}
+		last.hidden = uint32(i)
+		return true
 	}
-	last.hidden = n
-	return true
+	return false
 }
 
 func drawKept(seed uint64) simtest.Script {
@@ -312,7 +317,7 @@ func (s *zoneServer) takesOver(a *sheep, t *truth) {
 			g.w.Failf("restored", "%s has sheep %d at %d of epoch %d, and in truth it is %+v", s.id, a.Name, a.Count, a.Epoch, t)
 		}
 		t.high = max(t.high, t.count)
-		t.over, t.count, t.x, t.y = false, a.Count, a.X, a.Y
+		t.over, t.destroyed, t.count, t.x, t.y = false, false, a.Count, a.X, a.Y
 		if len(t.restores) == 0 {
 			t.first = a.Count
 		}
@@ -492,6 +497,8 @@ func (g *plain) unsettled() string {
 			return g.unwritten(at)
 		case at != nil:
 			gold, minted = gold+at.Gold, minted+at.Minted
+		case t.over && t.destroyed && there && g.stall == nil:
+			return fmt.Sprintf("sheep %d was destroyed, and is in the store", t.name)
 		case t.over:
 		case there:
 			v, _, _ := g.store.Entry("mesh.actor." + strconv.FormatUint(uint64(t.id), 10))
@@ -753,6 +760,23 @@ func (k *Keeper) dump() (s string) {
 		s += fmt.Sprintf("estate %+v; ", *e)
 	}
 	return s + fmt.Sprintf("seen %d end %d fence %d", k.seen, k.end, k.fence)
+}
+
+// keptOf says what a server's Keeper has of a sheep, and who holds the zones.
+func (s *zoneServer) keptOf(id netguid.GUID) string {
+	if s.keeper == nil {
+		return ""
+	}
+	d := fmt.Sprintf("kept %+v; %s", s.keeper.kept[id], s.keeper.dump())
+	for _, t := range s.keeper.zones {
+		d += fmt.Sprintf("; zone %+v", *t)
+	}
+	for _, o := range s.g.servers {
+		for _, n := range o.zone.neighbours {
+			d += fmt.Sprintf("; %s to %s at %v: %d wait from %d, acked at %v, next %d", o.id, n.id, o.zone.now, len(n.out.waiting), n.out.first, n.ackAt, n.next)
+		}
+	}
+	return d
 }
 
 // about says what servers know of a sheep.

@@ -37,8 +37,9 @@ type tenancy struct {
 // ownLease is this server's lease.
 type ownLease struct {
 	rev     uint64
-	known   bool   // rev is
-	base    uint64 // a random number: the beats of this start are above it
+	known   bool          // rev is
+	base    uint64        // a random number: the beats of this start are above it
+	first   time.Duration // when the first one was sent
 	beat    uint64
 	sent    [8]time.Duration // when the last beats were sent
 	acked   time.Duration    // when the last one was sent that the store has
@@ -171,7 +172,7 @@ func (k *Keeper) renew() {
 			case e.Status == kv.OK && v.read(e.Value) && !v.over && v.beat > m.base && v.beat <= m.beat: // else another start has the ID
 				m.known, m.rev = true, e.Revision
 				k.renewed(v.beat)
-			case e.Status == kv.OK || m.held && e.Status == kv.Missing:
+			case e.Status == kv.OK, e.Status == kv.Missing && (m.held || k.now-m.first >= k.share(k.cfg.Lease)): // others may have heard of it, ended it, and be done with it
 				k.over = true
 			case e.Status == kv.Missing:
 				m.known, m.rev = true, 0
@@ -180,6 +181,9 @@ func (k *Keeper) renew() {
 		return
 	}
 	m.beat++
+	if m.beat == m.base+1 {
+		m.first = k.now
+	}
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
 	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, over: k.left()}

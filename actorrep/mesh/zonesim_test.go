@@ -242,7 +242,7 @@ func (g *plain) Pending() string {
 			if a, ok := s.world.Find(t.id).(*sheep); ok && s.zone.Owns(a) {
 				n++
 				if d := s.zone.from(a.X, a.Y, s.zone.cfg.ID); d > zoneHyst {
-					return fmt.Sprintf("sheep %d is %v beyond the border of %s", t.name, d, s.h.Name())
+					return fmt.Sprintf("sheep %d of player %d is %v beyond the border of %s, whose table is %+v: %+v; %s", t.name, a.player, d, s.h.Name(), s.zone.table, s.zone.records[t.id], s.keptOf(t.id))
 				}
 			}
 		}
@@ -634,7 +634,7 @@ func (s *zoneServer) play() {
 		case g.rng.IntN(100) == 0:
 			a.Friend = actorrep.RefTo(all[g.rng.IntN(len(all))])
 		case g.rng.IntN(1000) == 0 && a.player == 0 && a.Minted == 0:
-			t.over = true
+			t.over, t.destroyed = true, true
 			s.check(s.world.Destroy(a))
 		}
 	}
@@ -938,7 +938,7 @@ func (c *zoneClient) look(e *zoneEnd, server string) {
 			last = &sheep{}
 			e.shown[s.GUID()] = last
 		}
-		if s.Count < last.Count && !t.mayGoBack(last) || s.Epoch < last.Epoch {
+		if s.Count < last.Count && !t.mayGoBack(last, s) || s.Epoch < last.Epoch {
 			c.g.w.Failf("back", "client %d at %s sees sheep %d at %d of epoch %d after %d of %d, and in truth it is %+v, %s", c.id, server, s.Name, s.Count, s.Epoch, last.Count, last.Epoch, t, c.g.about(t.id))
 			return
 		}

@@ -209,7 +209,9 @@ func servers(o options, c *curves) error {
 				continue
 			}
 			rows = append(rows, fmt.Sprintf("%dx%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t", w.rows, w.columns, sides, r.of, r.actors/r.of, r.mirrors/r.of, r.mean/r.of, r.border/r.of, r.median/r.of))
-			c.add("CPU, us a tick of a server", "servers", fmt.Sprintf("%d sides with a neighbour", sides), n, r.mean/r.of)
+			if w.rows == 1 && sides > 0 {
+				c.add("CPU of a server, us a tick", "servers in a row", [...]string{1: "at an end", 2: "between"}[sides], n, r.mean/r.of)
+			}
 		}
 		sent, mB := w.measured, w.memory()
 		for _, r := range rows {

@@ -4,6 +4,7 @@
 //	go run ./examples/congestion -csv /tmp/curves.csv
 //	go run ./bench/soak -duration 5m -csv /tmp/soak.csv
 //	go run ./bench/feel -quick -plot /tmp
+//	go run ./bench/mesh -plot /tmp/mesh.csv
 //	cd bench/plot
 //	go run . -in /tmp/curves.csv -svg /tmp/curves.svg -png /tmp/curves.png
 //	go run . -in /tmp/soak.csv -svg /tmp/soak.svg
@@ -32,7 +33,7 @@ import (
 )
 
 func main() {
-	in := flag.String("in", "", "table written with -csv by examples/congestion, bench/soak or bench/feel")
+	in := flag.String("in", "", "table written with -csv by examples/congestion, bench/soak, bench/feel or bench/mesh")
 	svg := flag.String("svg", "", "SVG file to write")
 	png := flag.String("png", "", "PNG file to write")
 	flag.Parse()
@@ -86,7 +87,7 @@ func read(r io.Reader) (picture, error) {
 	}
 	draw, ok := tables[strings.Join(rows[0], ",")]
 	if !ok {
-		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak or bench/feel: its columns are %q", rows[0])
+		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel or bench/mesh: its columns are %q", rows[0])
 	}
 	return draw(rows[1:])
 }
