@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// TestPicture: the map fits terminals of all sizes, shows each zone with its server and every actor, and is plain without colours.
+func TestPicture(t *testing.T) {
+	v := snapshot{Seconds: 100}
+	for i, name := range plan().Servers {
+		v.Zones = append(v.Zones, zoneView{name, i % columns, i / columns, i % 5})
+	}
+	for i := range 4 {
+		v.Servers = append(v.Servers, serverView{Number: i + 1, ID: fmt.Sprint("server", i), State: "plays without the store, partly cut off"})
+	}
+	for i := range 60 {
+		v.Dots = append(v.Dots, dotView{X: float64(i*10 - 50), Y: float64(i*5 - 30), Player: i % 2, Server: 1 + i%4, Moved: i == 7}) // some are beyond the plane
+		v.Events = append(v.Events, strings.Repeat("what happened ", 20)+"\nand more")
+	}
+	for _, size := range [][2]int{{40, 16}, {80, 24}, {100, 30}, {200, 60}} {
+		for _, colors := range []bool{false, true} {
+			lines := v.picture(size[0], size[1], colors)
+			text := strings.Join(lines, "\n")
+			if strings.Contains(text, "\x1b") != colors {
+				t.Fatalf("%v: colours %v:\n%s", size, colors, text)
+			}
+			if colors {
+				continue
+			}
+			if len(lines) > max(size[1], 20) {
+				t.Errorf("%v: %d lines", size, len(lines))
+			}
+			for _, l := range lines {
+				if utf8.RuneCountInString(l) > max(size[0], columns*10+1) {
+					t.Errorf("%v: %q has %d characters", size, l, utf8.RuneCountInString(l))
+				}
+			}
+			for _, want := range []string{"a1 nobody", "b1 server", "@", ".", "*", "server 4", "NATS"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%v: no %q:\n%s", size, want, text)
+				}
+			}
+		}
+	}
+	if l := v.line(); strings.Contains(l, "\x1b") || !strings.Contains(l, "a1:0 b1:1") {
+		t.Error(l)
+	}
+}
+
+// TestScript: a script is read as it is written, and what isn't one is refused.
+func TestScript(t *testing.T) {
+	s, err := readScript("# first\ncalm 2s kill 2\n\n 500ms nats  kill leader # why\n")
+	if err != nil || len(s.lines) != 2 || s.lines[0] != (scriptLine{true, 2 * time.Second, "kill 2"}) || s.lines[1] != (scriptLine{false, 500 * time.Millisecond, "nats kill leader"}) {
+		t.Fatal(s, err)
+	}
+	for _, bad := range []string{"kill 2", "2s", "calm kill 2", "calm"} {
+		if _, err := readScript(bad); err == nil {
+			t.Errorf("%q is a script", bad)
+		}
+	}
+	if s, err := readScript(fmt.Sprintf(checkScript, time.Minute)); err != nil || s.lines[len(s.lines)-1].command != "quit" {
+		t.Fatal(err)
+	}
+	g := &mesher{}
+	for i := range g.slots {
+		g.slots[i] = &slot{number: i + 1}
+	}
+	for _, bad := range []string{"kil 2", "kill", "kill 0", "kill 5", "cut 2 2", "cut 2 x", "nats", "nats eat 1"} {
+		if g.do(bad, time.Now()) == nil {
+			t.Errorf("%q is a command", bad)
+		}
+	}
+}
+
+// TestLocal: the page answers its own machine only, under its own names.
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		from, host string
+		want       bool
+	}{
+		{"127.0.0.1:5", "127.0.0.1:80", true}, {"127.0.0.1:5", "localhost", true}, {"[::1]:5", "[::1]:80", true},
+		{"127.0.0.1:5", "evil.example", false}, {"10.0.0.1:5", "127.0.0.1:80", false}, {"127.0.0.1:5", "10.0.0.1:80", false},
+	} {
+		r := httptest.NewRequest("GET", "/state", nil)
+		r.RemoteAddr, r.Host = c.from, c.host
+		if local(r) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
