@@ -215,12 +215,39 @@ func (b *Base) SetCondition(field string, on bool) error {
 	}
 	if on {
 		b.inactive &^= m
+		b.thaw(m)
 	} else {
+		b.freeze(m &^ b.inactive)
 		b.inactive |= m
 	}
 	b.mark(m)
 	b.audienceChanged()
 	return nil
+}
+
+// freeze keeps fast arrays that are switched off as they are now, for the checkpoints of recordings, which have them as they were sent last. Of other
+// values the shadow keeps that.
+func (b *Base) freeze(m layout.Mask) {
+	if b.rep == nil || m&b.class.layout.Fasts == 0 {
+		return
+	}
+	recorded := layout.Mask(0)
+	for _, v := range b.rep.views {
+		if v.peer.replay {
+			recorded |= v.told & m
+		}
+	}
+	changed := b.class.layout.Freeze(b.rep.shadow, recorded)
+	for _, v := range b.rep.views {
+		v.dirty |= changed
+	}
+}
+
+// thaw ends freeze.
+func (b *Base) thaw(m layout.Mask) {
+	if b.rep != nil {
+		b.class.layout.Thaw(b.rep.shadow, m)
+	}
 }
 
 // SetPriority sets the actor's weight when bandwidth is short. Default: its class's priority, or 1.
@@ -342,6 +369,9 @@ func (b *Base) SetDormant(on bool) error {
 	b.rep.dormantSince = b.world.now
 	b.mark(b.class.layout.All()) // what changed until now
 	b.world.reschedule(b)
+	for _, v := range b.rep.views {
+		v.wake()
+	}
 	return nil
 }
 

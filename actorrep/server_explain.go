@@ -144,7 +144,9 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 		}
 	case v.unmarked(m) != 0:
 		e.Reason, e.Text = ReasonUnmarked, v.b.unmarkedText(v.unmarked(m))
-	case v.state == asleep:
+	case v.state == asleep && v.wakes():
+		e.Reason = ReasonWaiting
+	case v.state == asleep && v.b.class.layout.Differs(shadow, v.b.ptr, m) == 0:
 		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&pending != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason

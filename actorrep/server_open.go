@@ -13,7 +13,7 @@ func (p *Peer) openWanted() {
 	more := p.unopened() > may
 	kept := p.opening[:0]
 	for _, v := range p.opening {
-		if v.state == wanted && !p.lacking(v.b.class) || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
+		if v.state == wanted && !p.lacking(v.b.class) || v.state == asleep && v.wakes() {
 			kept = append(kept, v)
 		} else {
 			v.inOpening = false

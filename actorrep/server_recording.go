@@ -247,10 +247,11 @@ func (r *recording) Copy(place uint32) (copied, ok bool) {
 }
 
 // catchUp records an actor's waiting changes, so that its copy contains nothing new: changes for which frames had no
-// room, and values that were switched off between two frames. It reports false when there was no room for all of them.
+// room, values that were switched off between two frames, and changes of fast arrays whose actor isn't to be compared yet. It reports false when there was no room for all of them.
 func (r *recording) catchUp(v *view) bool {
 	allowed := v.allowed
 	v.allowed |= v.b.inactive & v.told
+	v.dirty |= v.b.class.layout.Newer(v.b.rep.shadow, v.told&v.allowed) // a copy has them as they are now
 	switch {
 	case v.dirty&v.allowed == 0:
 	case v.state == asleep:

@@ -178,9 +178,6 @@ func (v *view) setAudience() {
 			v.speakUp()
 		}
 		v.wake()
-	case v.state == asleep && v.toldAud != a: // the opening tells the client its role
-		v.dirty |= v.b.class.layout.All()
-		v.wake()
 	case v.state == asleep:
 		v.wake()
 	}
@@ -211,17 +208,22 @@ func (v *view) tell(m layout.Mask) {
 
 // wake queues the view, when there is something that the client may have.
 func (v *view) wake() {
-	if v.dirty&v.allowed == 0 && v.flags&mentioning == 0 {
-		return
-	}
 	switch {
+	case v.state == asleep:
+		if v.wakes() {
+			v.reopen()
+		}
+	case v.dirty&v.allowed == 0 && v.flags&mentioning == 0:
 	case v.state == open && v.flags&pending == 0:
 		if v.every <= 1 || !v.park() {
 			v.queue(v.peer.world.frame)
 		}
-	case v.state == asleep:
-		v.reopen()
 	}
+}
+
+// wakes reports whether a view that is asleep has something to tell the client: values, calls, the client's role, or that the actor is awake.
+func (v *view) wakes() bool {
+	return v.dirty&v.allowed != 0 || len(v.calls) > 0 || v.toldAud != v.aud || !v.b.dormant
 }
 
 // reopen queues the view to have its channel opened.
@@ -362,7 +364,7 @@ func (v *view) atRest() bool {
 	if v.carry != nil && v.carry.departed {
 		return false
 	}
-	return v.state == open && v.dirty&v.allowed == 0 && v.last == -1 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
+	return v.state == open && v.dirty&v.allowed == 0 && v.last == -1 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.toldAud == v.aud && v.peer.out.drained(v)
 }
 
 // settle closes the channels of dormant actors once the client has all their values.

@@ -1,7 +1,6 @@
 package fastarray
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -63,13 +62,7 @@ func (l *List[T]) readSince(r *bitio.Reader, version uint32) error {
 	if r.Err() != nil {
 		return r.Err()
 	}
-	if n > 0 {
-		slices.Sort(went[:n])
-		l.drop(func(it *item[T]) bool {
-			_, ok := slices.BinarySearch(went[:n], it.id)
-			return ok
-		})
-	}
+	l.dropIDs(went[:n])
 	if n, err = l.count(r, Max); err != nil {
 		return err
 	}
@@ -121,9 +114,25 @@ func (l *List[T]) elements(r *bitio.Reader, n, most int, form func() (m layout.M
 		}
 	}
 	if len(l.items) > old && old > 0 && l.items[old].id < l.items[old-1].id {
-		slices.SortFunc(l.items, func(a, b item[T]) int { return cmp.Compare(a.id, b.id) })
+		l.merge(old)
 	}
 	return err
+}
+
+// merge sorts the elements from an index on, which are sorted, in among those before it. Only a server that lies has them out of order.
+func (l *List[T]) merge(old int) {
+	late := slices.Clone(l.items[old:])
+	to := len(l.items)
+	for len(late) > 0 {
+		to--
+		if last := &late[len(late)-1]; old > 0 && l.items[old-1].id > last.id {
+			old--
+			l.items[to] = l.items[old]
+		} else {
+			l.items[to] = *last
+			late = late[:len(late)-1]
+		}
+	}
 }
 
 // readChange reads units of the element at index i.
@@ -153,6 +162,34 @@ func (l *List[T]) readNew(r *bitio.Reader, id ID) error {
 	}
 	l.noteAdded(i)
 	return nil
+}
+
+// dropIDs removes the elements with these ids, those of them that are there.
+func (l *List[T]) dropIDs(ids []ID) {
+	var found [maxTombstones]int
+	n := 0
+	for _, id := range ids {
+		if i, ok := l.find(id); ok {
+			found[n] = i
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	slices.Sort(found[:n])
+	places := slices.Compact(found[:n])
+	to := places[0]
+	for k, i := range places {
+		end := len(l.items)
+		if k+1 < len(places) {
+			end = places[k+1]
+		}
+		l.noteRemoved(i)
+		to += copy(l.items[to:], l.items[i+1:end])
+	}
+	clear(l.items[to:])
+	l.items = l.items[:to]
 }
 
 // drop removes the elements for which f returns true.

@@ -32,7 +32,7 @@ type Shadow struct {
 
 type blob struct {
 	text string // of a String
-	data []byte // of others
+	data []byte // of others; of a Fast while it is frozen
 	bits int
 	fast FastArray
 	key  uint32
@@ -279,11 +279,53 @@ func (l *Layout) writeBlob(w *bitio.Writer, u *Unit, b *blob, i int, base *Base)
 	w.WriteBitsFrom(b.data, 0, b.bits)
 }
 
+// Freeze has WriteUnit write the fast arrays of m as they are now, and whole, until Thaw. It returns those that have changed since they were compared.
+func (l *Layout) Freeze(s *Shadow, m Mask) (changed Mask) {
+	for m &= l.Fasts; m != 0; m &= m - 1 {
+		b := &s.blobs[l.Units[bits.TrailingZeros64(m)].blob]
+		if b.fast == nil {
+			continue // nobody has any of it
+		}
+		w := bitio.NewWriter(make([]byte, 1<<fastLength/8))
+		b.fast.NetWrite(w, 0)
+		b.data, b.bits = bytes.Clone(w.Bytes()), w.Len()
+		if key := b.fast.NetKey(); key != b.key {
+			b.key = key
+			changed |= m & -m
+		}
+	}
+	return changed
+}
+
+// Thaw ends Freeze.
+func (l *Layout) Thaw(s *Shadow, m Mask) {
+	for m &= l.Fasts; m != 0; m &= m - 1 {
+		b := &s.blobs[l.Units[bits.TrailingZeros64(m)].blob]
+		b.data, b.bits = nil, 0
+	}
+}
+
+// Newer is the fast arrays of m that have changed since they were compared. WriteUnit writes them as they are now.
+func (l *Layout) Newer(s *Shadow, m Mask) (newer Mask) {
+	for m &= l.Fasts; m != 0; m &= m - 1 {
+		b := &s.blobs[l.Units[bits.TrailingZeros64(m)].blob]
+		if b.fast != nil && b.data == nil && b.fast.NetKey() != b.key {
+			newer |= m & -m
+		}
+	}
+	return newer
+}
+
 // writeFast writes a fast array with its length in bits before it, so that it can be skipped.
 func (l *Layout) writeFast(w *bitio.Writer, b *blob, index int, base *Base) {
 	key := uint32(0)
 	if base != nil {
 		key = base.Keys[index]
+	}
+	if b.data != nil {
+		w.WriteBits(uint64(b.bits), fastLength)
+		w.WriteBitsFrom(b.data, 0, b.bits)
+		return
 	}
 	at := w.Len()
 	w.WriteBits(0, fastLength)
