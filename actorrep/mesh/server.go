@@ -592,9 +592,8 @@ func (s *Server) expected(from string, id, attempt, known, session uint64) {
 			a.session = session
 			if known == a.nonce { // it has the ticket
 				a.ticket = nil
-			} else {
-				s.sayCome(a)
 			}
+			s.sayCome(a)
 			return
 		}
 	}
