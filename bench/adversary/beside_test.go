@@ -429,7 +429,9 @@ func (l *hallLiar) come() {
 	if l.leaves {
 		l.until = h.now + time.Duration(200+l.rng.IntN(2000))*time.Millisecond
 	}
-	l.coat = &turncoat{rng: l.rng, missing: map[uint32]uint16{}, proto: h.setting.protocol.Bunch}
+	l.coat = newTurncoat(l.rng)
+	l.coat.proto = h.setting.protocol.Bunch
+	l.coat.largest = l.coat.proto.PacketBytes()
 	l.game = newBusybody(l.rng)
 	var err error
 	switch h.setting.link {

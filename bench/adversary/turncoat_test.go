@@ -44,6 +44,10 @@ type turncoat struct {
 	largest int            // packet in bytes
 }
 
+func newTurncoat(rng *rand.Rand) *turncoat {
+	return &turncoat{rng: rng, missing: map[uint32]uint16{}, large: map[int64]bool{}}
+}
+
 // deviation is one of deviations, while it lasts.
 type deviation struct {
 	name        string
@@ -451,7 +455,7 @@ func TestTurncoats(t *testing.T) {
 	ends := map[netconn.CloseCode]int{}
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 13))
-		k := &turncoat{rng: rng, missing: map[uint32]uint16{}, large: map[int64]bool{}}
+		k := newTurncoat(rng)
 		for range 1 + rng.IntN(3) {
 			from := time.Duration(rng.IntN(10)) * time.Second
 			k.program = append(k.program, deviation{names[rng.IntN(len(names))], from, from + time.Duration(1+rng.IntN(10))*time.Second, []float64{0.01, 0.1, 1}[rng.IntN(3)]})
