@@ -11,7 +11,8 @@
 // The watch also begins anew when the connection was lost, and when nothing has come for Config.Quiet: NATS leaves a watch in silence whose node was lost. A bucket that was lost is created again then.
 //
 // Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
-// leader is elected, some seconds, ops have status Unknown, and the fleet plays on. A read may come from a replica that is behind.
+// leader is elected, some seconds, ops have status Unknown, and the fleet plays on. Reads are answered by the leader: Open
+// switches AllowDirect off, with which a replica that is behind may answer.
 package natskv
 
 import (
@@ -82,8 +83,26 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	return b, nil
 }
 
-// find finds or creates the bucket.
+// find finds or creates the bucket, and has the leader answer reads: a replica that is behind may say that a key isn't there, and a machine would take it for deleted.
 func (b *Bucket) find(ctx context.Context) (jetstream.KeyValue, error) {
+	k, err := b.findAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.js.Stream(ctx, "KV_"+b.cfg.Bucket)
+	if err != nil || !s.CachedInfo().Config.AllowDirect {
+		return k, err
+	}
+	cfg := s.CachedInfo().Config
+	cfg.AllowDirect = false
+	if _, err = b.js.UpdateStream(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return b.js.KeyValue(ctx, b.cfg.Bucket) // which keeps the setting
+}
+
+// findAny finds or creates the bucket.
+func (b *Bucket) findAny(ctx context.Context) (jetstream.KeyValue, error) {
 	k, err := b.js.KeyValue(ctx, b.cfg.Bucket)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return k, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/fleet"
@@ -265,6 +266,30 @@ func TestOpenAtOnce(t *testing.T) {
 		}
 		for range cap(errs) {
 			require.NoError(t, <-errs)
+		}
+	}
+}
+
+// TestLeaderReads: reads aren't answered by replicas, of a new bucket and of one that was made otherwise, nor of one that is created again.
+func TestLeaderReads(t *testing.T) {
+	b, _ := open(t)
+	ctx := context.Background()
+	_, err := b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "other"})
+	require.NoError(t, err)
+	for _, name := range []string{"fleet", "other", "fleet"} {
+		o, err := Open(ctx, b.nc, Config{Name: name, Timeout: patience})
+		require.NoError(t, err)
+		k, err := o.kv.Status(ctx)
+		require.NoError(t, err)
+		require.False(t, k.(*jetstream.KeyValueBucketStatus).StreamInfo().Config.AllowDirect, name)
+		require.False(t, o.stream.CachedInfo().Config.AllowDirect, name)
+		if name == "fleet" {
+			require.NoError(t, b.js.DeleteKeyValue(ctx, name))
+			_, err = o.made(ctx)
+			require.NoError(t, err)
+			s, err := b.js.Stream(ctx, "KV_"+name)
+			require.NoError(t, err)
+			require.False(t, s.CachedInfo().Config.AllowDirect, name)
 		}
 	}
 }
