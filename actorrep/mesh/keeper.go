@@ -181,7 +181,8 @@ func (k *Keeper) Watches() []string {
 	return []string{k.cfg.Name + ".server.", k.cfg.Name + ".zone."}
 }
 
-// Step implements kv.Machine. Call it once a tick, before the game's step; ask Over then. now is of a monotonic clock, which goes on while the machine stands still, and is at most 1 % wrong.
+// Step implements kv.Machine. Call it once a tick, before the game's step; ask Over then. now is of a monotonic clock, which goes on while the process or the machine stands still,
+// and is at most 1 % wrong: time.Since of one time.Now. driver.Driver.Time isn't one, since it takes a long hitch for one second; by it a server goes on when its lease has run out.
 func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 	k.now = max(k.now, now)
 	k.ops = k.ops[:0]

@@ -36,6 +36,8 @@ type options struct {
 // checkScript is what -check does. %v is how long NATS is away.
 const checkScript = `
 calm 1s kill 2
+calm 500ms pause 3
+4s wake 3
 calm 500ms nats kill follower
 1s nats on
 calm 500ms nats kill leader

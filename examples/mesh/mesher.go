@@ -59,6 +59,7 @@ type slot struct {
 	again   time.Time // when another one is started
 	cut     cuts
 	stopped bool // it shall stay away
+	still   bool // its server stands still
 }
 
 // start is a game server's process.
@@ -68,6 +69,7 @@ type start struct {
 	process       *process
 	peer          *peer // nil: it hasn't begun
 	last          report
+	heard         time.Time // when it reported last
 	over          bool
 }
 
@@ -290,7 +292,7 @@ func (g *mesher) gone(s *slot, now time.Time) {
 			b.lostAt = now
 		}
 	}
-	s.now, s.again = nil, now.Add(againAfter)
+	s.now, s.still, s.again = nil, false, now.Add(againAfter)
 	g.tellPeers()
 }
 
@@ -330,7 +332,7 @@ func (g *mesher) heard(r report) {
 	for _, player := range r.Plays {
 		g.entered[player] = true
 	}
-	p.last = r
+	p.last, p.heard = r, time.Now()
 }
 
 // kill kills a server, as kill -9.
@@ -400,6 +402,8 @@ func (g *mesher) whole() string {
 	for _, s := range g.slots {
 		switch {
 		case s.stopped:
+		case s.still:
+			return fmt.Sprintf("server %d stands still", s.number)
 		case s.now == nil || s.now.peer == nil || s.now.last.Start == 0:
 			return fmt.Sprintf("server %d hasn't begun", s.number)
 		case s.now.last.Away || s.now.last.Over:
@@ -513,7 +517,8 @@ func (g *mesher) token(pass string) (server string, token netcode.Token, there b
 	}
 	var at *start
 	for _, s := range g.slots {
-		if s.now != nil && s.now.peer != nil && slices.Contains(s.now.last.Plays, player) {
+		// A server that hasn't reported for as long as a lease lasts may have none any more.
+		if s.now != nil && s.now.peer != nil && slices.Contains(s.now.last.Plays, player) && time.Since(s.now.heard) < lease {
 			at = s.now
 		}
 	}

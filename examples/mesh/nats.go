@@ -69,6 +69,7 @@ type cluster struct {
 
 	mu     sync.Mutex
 	nodes  [nodes]*process // nil: it doesn't run
+	still  [nodes]bool     // it stands still
 	leader string          // of the bucket; "": there is none, or nobody answers
 	asked  context.CancelFunc
 	all    sync.WaitGroup
@@ -156,7 +157,7 @@ func (c *cluster) ask(ctx context.Context) {
 		}
 		cancel()
 		c.mu.Lock()
-		if i := c.index(leader); i < 0 || c.nodes[i] == nil {
+		if i := c.index(leader); i < 0 || c.nodes[i] == nil || c.still[i] {
 			leader = ""
 		}
 		c.leader = leader
@@ -177,7 +178,7 @@ func (c *cluster) look() (run [nodes]bool, leader int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, p := range c.nodes {
-		run[i] = p != nil && !p.ended()
+		run[i] = p != nil && !p.ended() && !c.still[i]
 	}
 	return run, c.index(c.leader)
 }
@@ -188,23 +189,44 @@ func (c *cluster) whole() bool {
 	return leader >= 0 && !slices.Contains(run[:], false)
 }
 
-// start starts a node that doesn't run.
+// start starts a node that doesn't run, and wakes one that stands still.
 func (c *cluster) start(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.nodes[i] != nil {
-		return nil
+	if p := c.nodes[i]; p != nil {
+		if !c.still[i] {
+			return nil
+		}
+		c.still[i] = false
+		return standStill(p.cmd.Process, false)
 	}
 	p, err := startProcess(c.configs[i].Name, "nats", c.configs[i], func([]byte) {})
 	c.nodes[i] = p
 	return err
 }
 
+// pause has a node that runs stand still.
+func (c *cluster) pause(i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nodes[i] == nil || c.still[i] {
+		return nil
+	}
+	if err := standStill(c.nodes[i].cmd.Process, true); err != nil {
+		return err
+	}
+	c.still[i] = true
+	if c.leader == c.configs[i].Name {
+		c.leader = ""
+	}
+	return nil
+}
+
 // kill kills a node.
 func (c *cluster) kill(i int) {
 	c.mu.Lock()
 	p := c.nodes[i]
-	c.nodes[i] = nil
+	c.nodes[i], c.still[i] = nil, false
 	if c.leader == c.configs[i].Name {
 		c.leader = ""
 	}

@@ -2,7 +2,15 @@
 
 package main
 
-import "syscall"
+import (
+	"errors"
+	"os"
+	"syscall"
+)
 
 // apart leaves a process as it is.
 func apart() *syscall.SysProcAttr { return nil }
+
+func standStill(*os.Process, bool) error {
+	return errors.New("a process can't be stopped and go on here")
+}

@@ -12,13 +12,16 @@ import (
 const commands = `kill N         kill -9 of game server N; another start takes its place after a second
 stop N         the same, and nothing takes its place until "go N"
 go N           starts it
+pause N        has it stand still, as a virtual machine that is moved does (SIGSTOP)
+wake N         has it go on
 leave N        has it stop of itself: its zones go to the others first
 cut N          cuts game server N off from all: other servers, players, NATS
 cut N nats     from NATS only
 cut N M        from game server M only
 nats kill N    kill -9 of NATS node N; N may be leader or follower
+nats pause N   has one stand still
 nats off       kills all three
-nats on        starts those that don't run
+nats on        starts those that don't run, and wakes those that stand still
 heal           ends all of that
 quit           ends the game, with a verdict`
 
@@ -48,6 +51,9 @@ func (g *mesher) do(line string, now time.Time) error {
 		for _, s := range g.slots {
 			s.stopped = false
 			g.cut(s, cuts{})
+			if err := g.still(s, false); err != nil {
+				return err
+			}
 		}
 		return g.natsOn(now)
 	case what == "nats":
@@ -59,6 +65,8 @@ func (g *mesher) do(line string, now time.Time) error {
 		g.kill(s, now)
 	case what == "go":
 		s.stopped = false
+	case what == "pause" || what == "wake":
+		return g.still(s, what == "pause")
 	case what == "leave":
 		g.tell("server %d is to stop", s.number)
 		if s.now != nil {
@@ -96,6 +104,23 @@ func (g *mesher) cut(s *slot, c cuts) {
 	}
 }
 
+// still has a server stand still, or go on.
+func (g *mesher) still(s *slot, still bool) error {
+	if s.now == nil || s.still == still {
+		return nil
+	}
+	if err := standStill(s.now.process.cmd.Process, still); err != nil {
+		return fmt.Errorf("server %d: %w", s.number, err)
+	}
+	s.still = still
+	if still {
+		g.tell("server %d stands still", s.number)
+	} else {
+		g.tell("server %d goes on", s.number)
+	}
+	return nil
+}
+
 func (g *mesher) doNATS(words []string, now time.Time, bad error) error {
 	switch {
 	case len(words) == 1 && words[0] == "off":
@@ -104,7 +129,7 @@ func (g *mesher) doNATS(words []string, now time.Time, bad error) error {
 	case len(words) == 1 && words[0] == "on":
 		g.tell("NATS begins anew")
 		return g.natsOn(now)
-	case len(words) == 2 && words[0] == "kill":
+	case len(words) == 2 && (words[0] == "kill" || words[0] == "pause"):
 		_, leader := g.nats.look()
 		n, err := strconv.Atoi(words[1])
 		i := n - 1
@@ -123,6 +148,10 @@ func (g *mesher) doNATS(words []string, now time.Time, bad error) error {
 		role := "follower"
 		if i == leader {
 			role = "leader"
+		}
+		if words[0] == "pause" {
+			g.tell("NATS node %d stands still, a %s", i+1, role)
+			return g.nats.pause(i)
 		}
 		g.tell("NATS node %d is killed, a %s", i+1, role)
 		g.nats.kill(i)

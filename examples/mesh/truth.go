@@ -77,9 +77,10 @@ func (t *truth) played(start int, p span) {
 	for i, o := range list {
 		switch {
 		case o.first == 0 || o.epoch == p.Epoch:
-		case o.epoch < p.Epoch && o.last > p.First || o.epoch > p.Epoch && p.Last > o.first:
-			t.fail("authority: actor %d is played by start %d in epoch %d and by start %d in epoch %d at the same time, for %v", p.Actor, start, p.Epoch, o.start, o.epoch,
-				time.Duration(max(o.last-p.First, p.Last-o.first)))
+		case o.epoch < p.Epoch && o.last > p.First:
+			t.both(p.Actor, o, *x)
+		case o.epoch > p.Epoch && p.Last > o.first:
+			t.both(p.Actor, *x, o)
 		}
 		if fresh && o.epoch == p.Epoch && i > 0 && list[i-1].start != start {
 			t.moves++
@@ -87,6 +88,11 @@ func (t *truth) played(start int, p span) {
 			t.handovers = t.handovers[max(0, len(t.handovers)-maxHandovers):]
 		}
 	}
+}
+
+// both: an actor was played in an epoch when it was in a newer one already.
+func (t *truth) both(actor uint32, old, newer tenure) {
+	t.fail("authority: actor %d was played by start %d in epoch %d until %v after start %d began to, in epoch %d", actor, old.start, old.epoch, time.Duration(old.last-newer.first), newer.start, newer.epoch)
 }
 
 // since returns when an actor was first played by another start than one, in a newer epoch; false when it hasn't been.
