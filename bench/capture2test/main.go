@@ -161,10 +161,20 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if old, err := os.ReadFile(kept); err == nil && !bytes.Equal(old, data) {
 		return "", "", fmt.Errorf("%s is another run; remove it, or name the test with -name", kept)
 	}
-	if err := os.WriteFile(kept, data, 0o600); err != nil { // it holds secrets
+	heldCapture, err := prepare(kept, data, 0o600) // it holds secrets
+	if err != nil {
 		return "", "", err
 	}
-	if err := os.WriteFile(path, code, 0o644); err != nil {
+	defer os.Remove(heldCapture)
+	heldTest, err := prepare(path, code, 0o644)
+	if err != nil {
+		return "", "", err
+	}
+	defer os.Remove(heldTest)
+	if err := os.Rename(heldCapture, kept); err != nil {
+		return "", "", err
+	}
+	if err := os.Rename(heldTest, path); err != nil {
 		return "", "", err
 	}
 	found, err := build.Default.MatchFile(dir, base)
@@ -172,6 +182,19 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 		err = fmt.Errorf("go test leaves %s out; name the test with -name", path)
 	}
 	return path, t.Summary, err
+}
+
+// prepare writes data to a temporary file beside path, and returns its name: renamed to path it is there whole. When the disk is full nothing is left.
+func prepare(path string, data []byte, mode os.FileMode) (string, error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".capture2test-*") // go test ignores the name
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+		return "", errors.Join(fmt.Errorf("%s isn't made: %w", path, err), os.Remove(file.Name()))
+	}
+	return file.Name(), nil
 }
 
 var errNoCapture = errors.New("the film has no capture within it; set flight.Config.Save.Capture to the file that package capture writes")
