@@ -69,7 +69,8 @@
 //
 // With Config.LargestPacket the connection probes sizes above Protocol.Bunch.MaxPacket, at most twelve. It sends one probe at a time, after at least
 // 16 full packets, and gives a size up after 10 lost probes, or after 3 where less than a tenth of the packets is lost. It tries again after 10
-// minutes; when larger packets that had worked got lost, after 1 s, and twice as long each further time. Every end accepts packets of 1500 bytes.
+// minutes; when larger packets that had worked got lost, after 1 s, and twice as long each further time. It tries the size before first then, as a
+// burst of losses or a darkness looks like a narrower path. Every end accepts packets of 1500 bytes.
 //
 // # Time
 //

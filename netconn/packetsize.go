@@ -40,7 +40,7 @@ const (
 
 // search is the state of a connection that has filled packets.
 //
-// Invariant: the base size <= size < failed, unless failed is 0.
+// Invariant: the base size <= size < failed, unless failed is 0. before is 0, or above the base size, which size is then.
 type search struct {
 	size   int           // bytes that a packet may have
 	failed int           // the smallest size that doesn't arrive, 0 none
@@ -61,6 +61,9 @@ type search struct {
 	least  int           // the smallest of the run
 	most   int           // the largest that has arrived since the run began: that smaller ones are lost is chance
 	above  float64       // the loss of packets above the base size
+	before int           // the size before the last return to the base size, to be tried first; 0 once that is done
+	beyond int           // failed then
+	resume time.Duration // at then
 }
 
 // basePacket is the size in bytes that needs no probe.
@@ -125,6 +128,8 @@ func (c *Conn) trySize() {
 	if s.tries == 0 {
 		s.bytes = c.cfg.LargestPacket
 		switch {
+		case s.before > 0:
+			s.bytes = s.before
 		case s.failed == 0:
 		case s.failed-s.size > searchStep:
 			s.bytes = (s.size + s.failed) / 2
@@ -173,7 +178,14 @@ func (c *Conn) sizeArrived(id int64, p *sentPacket) {
 		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised, s.proven = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now, 0
 		s.size = max(s.size, int(p.bytes)) // a bound right above the base size leaves no room for larger packets
 		c.channels.SetPacketBits(c.emptyRoom(s.size))
-		if s.bytes == s.failed {
+		switch {
+		case s.before > 0: // the losses were chance, a burst or a darkness: the search goes on where it was
+			if s.beyond > s.size {
+				s.failed = s.beyond
+			}
+			s.before, s.at = 0, max(c.now, min(s.resume, c.now+searchLook))
+			return
+		case s.bytes == s.failed:
 			s.failed, s.look = 0, searchLook // what was lost before was chance, or the path is wider
 		}
 		c.settleSize()
@@ -206,7 +218,7 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 		s.tries++
 		s.at = c.now + time.Duration(s.tries)*tryGap
 		if s.tries >= noChance(loss, probeChance) {
-			s.tries, s.failed = 0, s.bytes
+			s.tries, s.failed, s.before = 0, s.bytes, 0
 			c.settleSize()
 		}
 	case int(p.bytes) <= c.basePacket():
@@ -258,6 +270,9 @@ func (c *Conn) narrow() {
 	}
 	c.Counters.Narrowed++
 	s.look = searchLook
+	if s.size > c.basePacket() {
+		s.before, s.beyond, s.resume = s.size, s.failed, s.at
+	}
 	s.size, s.failed, s.full, s.probe, s.tries, s.row, s.run, s.most, s.above, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, 0, 0, 0, c.now+s.wait
 	c.channels.SetPacketBits(c.emptyRoom(s.size))
 	if c.path != nil {

@@ -240,6 +240,29 @@ func TestSizeFollowsThePath(t *testing.T) {
 	}
 }
 
+// TestSizeComesBack: where a burst of losses or a darkness had the size return to the base, the size before is tried first: one probe finds it again, and
+// the search goes on from there.
+func TestSizeComesBack(t *testing.T) {
+	for _, mtu := range []int{1300, 2000} {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, MTU: mtu}, 1, nil)
+		bulk := w.bulk()
+		w.run(10*time.Second, bulk)
+		c := w.conns[0]
+		for range 5 {
+			size, probes, narrowed := c.search.size, c.Counters.SizeProbes, c.Counters.Narrowed
+			w.dark[0] = true
+			w.run(500*time.Millisecond, bulk)
+			w.dark[0] = false
+			w.run(2*time.Second, bulk)
+			require.Equal(t, narrowed+1, c.Counters.Narrowed, "a path of %d bytes", mtu)
+			require.InDelta(t, size, c.search.size, 4, "a path of %d bytes", mtu)
+			require.LessOrEqual(t, c.Counters.SizeProbes, probes+1+searchTries, "a path of %d bytes", mtu) // a look at a larger size may be due
+			w.run(2*time.Minute, bulk)                                                                     // the next look is over
+		}
+		w.drain(t, 1)
+	}
+}
+
 // TestProbesThatDidNotArrive: a peer that acks probes which it hasn't got gains nothing: the size stays within its bound, what was lost goes again
 // in smaller packets, and the lie is believed more and more seldom.
 func TestProbesThatDidNotArrive(t *testing.T) {

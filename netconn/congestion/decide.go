@@ -143,11 +143,12 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 			a.before = memory{a.rate, a.capacity, a.phase}
 		}
 	}
+	tested = tested && !queued
 	switch a.phase {
 	case Startup:
 		switch {
 		case congested:
-			a.cut(now, lossy)
+			a.cut(now, lossy, tested)
 		case limited:
 		case r.cold || a.out.share(a.sendGap+a.queue.noise()) >= following:
 			a.rate = a.clamp(a.rate * math.Pow(startupGain, a.part(r, took)))
@@ -156,7 +157,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		}
 	case Cruise:
 		if congested {
-			a.congested(now, r, lossy)
+			a.congested(now, r, lossy, tested)
 		} else if !limited {
 			a.grow(now, r, took)
 		}
@@ -393,7 +394,7 @@ func (a *Adaptive) calmTime() time.Duration {
 // congested answers congestion in cruise once, and again at once while the link delivers less
 // than the rate, but slowly otherwise, as the queue may be another's. If nothing helps, the
 // queue isn't one.
-func (a *Adaptive) congested(now time.Duration, r *round, lossy bool) {
+func (a *Adaptive) congested(now time.Duration, r *round, lossy, tested bool) {
 	e := &a.epoch
 	out := a.out.rate()
 	switch {
@@ -409,14 +410,14 @@ func (a *Adaptive) congested(now time.Duration, r *round, lossy bool) {
 			e.on, e.cuts = false, 0
 			return
 		}
-		a.cut(now, lossy)
+		a.cut(now, lossy, tested)
 	}
 }
 
 // cut lowers the rate below what the link delivers, and drains the queue. Where the application uses less than the rate, nothing is lost, and
 // delivery takes no longer than sending did, it isn't our queue.
-func (a *Adaptive) cut(now time.Duration, lossy bool) {
-	delivered, idle := a.out.capacity(lossy)
+func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
+	delivered, idle := a.out.capacity(lossy, tested)
 	a.step = 0
 	if delivered == 0 {
 		delivered = a.rate / startupGain

@@ -55,7 +55,8 @@
 // loss has gone is judged from all slots. An application that uses less than the rate isn't slowed down for loss
 // of up to 40 %.
 //
-// On congestion the capacity is what the link delivered over at least 150 ms and 12000 bytes. The queue is drained
+// On congestion the capacity is what the link delivered over at least 150 ms and 12000 bytes. Where loss is the only sign, what was
+// lost doesn't count as delivered, though as much was tolerated before: only a rate that the link surely carries tells whose loss it was. The queue is drained
 // at 0.3 to 0.8 of that. Then the rate goes on at 0.89 of it and grows by 31*sqrt(rate) bytes a second each
 // second, which is held between 2 and 6 % of the rate. For the first 0.6 s it grows five times as fast. A small
 // flow grows faster relative to its rate, so flows that share a link become equal.

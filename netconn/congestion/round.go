@@ -110,7 +110,8 @@ type delivery struct {
 // outcome is what became of the packets of one round, or of several.
 type outcome struct {
 	sent    float32       // bytes
-	through float32       // of them, those that the path loses anyway among them
+	acked   float32       // of them
+	through float32       // acked, and those that the path loses anyway
 	asked   float32       // bytes that the rate of that time allowed
 	took    time.Duration // in which the feedback came
 	left    time.Duration // in which what was acked had been sent, more than 0; 0 unknown
@@ -128,7 +129,7 @@ const (
 
 // add takes a round, in which time its feedback came, from which round trip time on there is a queue, and which share of packets is lost anyway.
 func (d *delivery) add(r *round, took, queue time.Duration, expected float64) {
-	out := outcome{sent: float32(r.acked + r.lost), through: float32(r.through(expected)), took: took, idle: r.idle, busy: r.low > queue}
+	out := outcome{sent: float32(r.acked + r.lost), acked: float32(r.acked), through: float32(r.through(expected)), took: took, idle: r.idle, busy: r.low > queue}
 	if out.asked = out.sent; r.sending > 0 {
 		out.asked *= float32(took.Seconds() / r.sending.Seconds())
 	}
@@ -169,10 +170,14 @@ func (d *delivery) share(gap time.Duration) float64 {
 
 // capacity is what the link lets through, in bytes a second, 0 when unknown. What an application that uses less than the rate gets delivered says
 // what it had, unless there was a queue all the time that grew or overflowed. So the rate counts then, less by as much as the packets' delivery
-// took longer than their sending, and less what got lost if that is congestion.
-func (d *delivery) capacity(lossy bool) (rate float64, idle bool) {
+// took longer than their sending, and less what got lost if that is congestion. With tested a lossTest was the only sign of congestion: then only
+// what arrived counts, as the loss that is tolerated may be congestion as well.
+func (d *delivery) capacity(lossy, tested bool) (rate float64, idle bool) {
 	sum := d.sum(deliverySpan)
 	rate = sum.rate()
+	if rate > 0 && tested && !sum.idle {
+		return float64(sum.acked) / sum.took.Seconds(), false
+	}
 	if rate == 0 || !sum.idle {
 		return rate, sum.idle
 	}
@@ -194,6 +199,7 @@ func (d *delivery) sum(span time.Duration) (sum outcome) {
 	for i := 1; i <= min(d.n, deliveryRounds) && (sum.took < span || sum.through < deliveryBytes); i++ {
 		r := &d.rounds[(d.n-i)%deliveryRounds]
 		sum.sent += r.sent
+		sum.acked += r.acked
 		sum.through += r.through
 		sum.asked += r.asked
 		sum.took += r.took
