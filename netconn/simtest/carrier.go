@@ -24,7 +24,8 @@ const (
 	// WebTransport carries datagrams of at most 1215 bytes; larger ones are lost. A client keeps its address for the server when it changes on the way.
 	WebTransport
 	// ICE carries datagrams by a path that changes every few seconds: it fails and carries nothing for 2.5 s, then they go by a relay, which takes longer,
-	// and then directly again, where they overtake those by the relay. A client keeps its address for the server.
+	// and then directly again, where they overtake those by the relay. One change in three is that of a client that goes to another network, where ICE is
+	// restarted: that takes 3.5 s of silence and up to 3 s more, and what the relay held is lost. A client keeps its address for the server all the while.
 	ICE
 )
 
@@ -51,6 +52,9 @@ const (
 	iceDark               = 2500 * time.Millisecond
 	iceLeast, iceMost     = 2 * time.Second, 8 * time.Second // between two changes of the path
 	relayLeast, relayMost = 10 * time.Millisecond, 80 * time.Millisecond
+	iceSilence            = 3500 * time.Millisecond // of all paths, after which ICE is restarted
+	findLeast, findMost   = 50 * time.Millisecond, 3 * time.Second
+	iceMoves              = 3 // one change in so many is a restart
 )
 
 // carried is a socket of a carrier: a client's with one session, or a server's.
@@ -93,7 +97,7 @@ func (h *Host) OpenBy(c Carrier, to netip.AddrPort) udp.Socket {
 	r := h.world.Rand(fmt.Sprintf("carrier %v %v", c, s.under.local))
 	x := s.add(r.Uint64(), to)
 	if c == ICE {
-		x.path = &wander{rng: r}
+		x.path = &wander{rng: r, move: s.under.host.Rebind}
 	}
 	return s
 }
@@ -280,6 +284,7 @@ var _ udp.Side = (*carried)(nil)
 // wander is the path of ICE, at the client's end.
 type wander struct {
 	rng    Rand
+	move   func()        // to another network
 	next   time.Duration // when it changes
 	dark   time.Duration // until when it carries nothing
 	relay  time.Duration // what the relay takes longer, 0 without one
@@ -315,6 +320,13 @@ func (w *wander) change(now time.Duration) {
 	case !w.begun:
 		w.begun, w.next = true, now+draw(iceLeast, iceMost)
 	case now < w.next:
+	case w.rng.IntN(iceMoves) == 0:
+		w.dark, w.relay, w.held, w.passed = now+iceSilence+draw(findLeast, findMost), 0, nil, nil
+		if w.rng.IntN(2) == 0 {
+			w.relay = draw(relayLeast, relayMost)
+		}
+		w.next = w.dark + draw(iceLeast, iceMost)
+		w.move()
 	case w.relay == 0:
 		w.dark, w.relay, w.next = now+iceDark, draw(relayLeast, relayMost), now+iceDark+draw(iceLeast, iceMost)
 	default:

@@ -217,4 +217,31 @@ func TestICEModel(t *testing.T) {
 	}
 	require.Greater(t, long, len(x.took)/10)
 	require.Less(t, long, len(x.took)*9/10)
+	require.Greater(t, int(x.Counters.Rebinds), 1, "it has restarted")
+}
+
+// TestICERestartModel: a client that goes to another network is silent for longer than a path takes to fail, and goes on by the same address for the server.
+func TestICERestartModel(t *testing.T) {
+	restarts := uint64(0)
+	for seed := range uint64(8) {
+		x := newCarriage(t, seed, simtest.ICE, netsim.Settings{Lag: 30 * time.Millisecond})
+		x.RunUntil(2 * time.Minute)
+		last, gap, gaps := x.got[0], 0, uint64(0)
+		for _, n := range x.got[1:] {
+			if n > last {
+				gap = int(n - last)
+				last = n
+			}
+			if gap > 60*3 { // longer than the failure of a path
+				require.Less(t, gap, 60*7, "seed %d: dark for longer than a restart takes", seed)
+				gaps++
+			}
+			gap = 0
+		}
+		require.Equal(t, x.Counters.Rebinds, gaps, "seed %d: each restart is a gap, and ends", seed)
+		require.Len(t, x.from, 1)
+		restarts += x.Counters.Rebinds
+		_, _ = x.end(t)
+	}
+	require.Greater(t, restarts, uint64(10))
 }

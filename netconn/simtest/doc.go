@@ -57,7 +57,7 @@
 // # Not only UDP
 //
 // A [Carrier] puts a model of another socket under a world, over the same network and faults: the ordered and lossless stream of a WebSocket, in which what was
-// lost holds back what is behind it; WebTransport's datagrams, of which large ones are lost; the changing path of ICE, by a relay and back. A server joins them
+// lost holds back what is behind it; WebTransport's datagrams, of which large ones are lost; the changing path of ICE, by a relay and back, and its restart in another network. A server joins them
 // with its own socket, so that clients of all kinds are in one world:
 //
 //	side, err := h.ListenBy(simtest.WebSocket, 7778)                          // on the server
