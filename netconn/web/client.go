@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -146,10 +147,22 @@ func (c *Client) came(p []byte) {
 
 // broken has reads return why there is no session, or no longer, and reports whether that is the first error.
 func (c *Client) broken(err error) (first bool) {
+	if err != net.ErrClosed {
+		err = printable{err}
+	}
 	first = c.in.Fail(err)
 	c.settle.Do(func() { close(c.settled) })
 	return first
 }
+
+// printable is an error that may have words of the server, which a terminal isn't to obey.
+type printable struct{ error }
+
+// Error implements error.
+func (p printable) Error() string { return bitio.Printable(p.error.Error()) }
+
+// Unwrap is for errors.Is and errors.As.
+func (p printable) Unwrap() error { return p.error }
 
 // begun counts what it came through by.
 func (c *Client) begun() {

@@ -41,13 +41,13 @@
 //
 //	socket, err = web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet", Last: socket})
 //
-// The client tries UDP by sending probes as large as netcode's first packet, 1078 bytes. The server's socket must answer them, with as many bytes: udp.Join(web.Answer(socket), door); see
-// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows both with a Config.Name that
+// The client tries each way by sending probes as large as netcode's first packet, 1078 bytes: a session may begin on a path that carries nothing else. A Server answers them
+// in its sessions, at most 8 wait for one peer; the server's UDP socket must answer them too, with as many bytes: udp.Join(web.Answer(socket), door); see [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows both with a Config.Name that
 // returns Ladder.String. An inspector of the server shows each player's way, which its address has. In browsers UDP fails at once.
 //
 // A path may stop working later. For that call DialBest in the Dial function of driver/session's Redialer. After 0.3 s of silence it dials beside the connection,
 // and the player comes back by what answers: as the same player, with its actors and all that session.Players keeps, over a new connection. Netcode's connections
-// belong to their addresses, so one can't go on by another way. A path may also let a session begin and nothing else through. When the ladder of the dial
+// belong to their addresses, so one can't go on by another way. A server may also answer probes and nothing else. When the ladder of the dial
 // before is in LadderConfig.Last, and nothing came by its way, this way is tried after the others.
 //
 // # Addresses

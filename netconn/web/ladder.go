@@ -32,7 +32,7 @@ type LadderConfig struct {
 	Ways []Way
 	// HeadStart is how long a way is tried before the next one starts too. When a way fails, the next one starts at once. Default 300 ms.
 	HeadStart time.Duration
-	// Last is the ladder of the dial before. A path may let a session begin and nothing else through: when the server has sent nothing by the way that Last
+	// Last is the ladder of the dial before. Probes may be answered and nothing else come through: when the server has sent nothing by the way that Last
 	// chose, this way is tried after all others. Default nil: Ways are tried in their order.
 	Last *Ladder
 	// Dial has the settings of WebTransport and WebSocket. Its Way is ignored.
@@ -276,7 +276,10 @@ func (l *Ladder) String() string {
 // try comes by one way, until trying is done. The session lives until ctx is.
 func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bare bareSocket) (udp.Socket, error) {
 	if way == UDP {
-		return probe(trying, cfg.UDP, bare)
+		if bare.err != nil {
+			return nil, bare.err
+		}
+		return probe(trying, cfg.UDP, bare.socket, "a firewall, or the server's socket isn't one of web.Answer")
 	}
 	d := cfg.Dial
 	d.Way = way
@@ -294,7 +297,7 @@ func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bar
 		_ = c.Close() // err is the one to return
 		return nil, err
 	}
-	return c, nil
+	return probe(trying, cfg.UDP, c, "a session began, and the network or the server lets nothing else through")
 }
 
 // Close ends the attempts and the session.
@@ -334,18 +337,38 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// came notes what a read returned.
-func (l *Ladder) came(n int, err error) (int, error) {
-	if n > 0 && !l.heard.Load() {
-		l.heard.Store(true)
+// read reads the chosen socket by f. Answers to probes that come late are taken out: the game never sees them, and they don't count as heard.
+func (l *Ladder) read(msgs []udp.Message, f func([]udp.Message) (int, error)) (int, error) {
+	for {
+		n, err := f(msgs)
+		left := keep(msgs[:n], func(p []byte) bool { return !isProbe(p, probeAnswer) })
+		if left > 0 && !l.heard.Load() {
+			l.heard.Store(true)
+		}
+		if left > 0 || n == 0 || err != nil {
+			return left, err
+		}
 	}
-	return n, err
+}
+
+// keep moves the messages that f wants to the front, in their order, and returns their number.
+func keep(msgs []udp.Message, f func(p []byte) bool) (left int) {
+	for i := range msgs {
+		if !f(msgs[i].Data()) {
+			continue
+		}
+		if left < i {
+			msgs[left], msgs[i] = msgs[i], msgs[left]
+		}
+		left++
+	}
+	return left
 }
 
 // TryReadBatch implements udp.Socket.
 func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s := l.now(); s != nil {
-		return l.came(s.TryReadBatch(msgs))
+		return l.read(msgs, s.TryReadBatch)
 	}
 	return 0, l.failed()
 }
@@ -354,7 +377,7 @@ func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
 	read := func() (int, error) {
 		if s := l.now(); s != nil {
-			return l.came(s.ReadBatch(msgs))
+			return l.read(msgs, s.ReadBatch)
 		}
 		return 0, l.failed()
 	}
@@ -382,7 +405,7 @@ func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
 
 var _ udp.Socket = (*Ladder)(nil)
 
-// A probe asks whether datagrams of UDP come to a server and back; no link's packets begin as it does.
+// A probe asks whether datagrams come to a server and back, by UDP and by a session; no link's packets begin as it does.
 const (
 	probeAsk, probeAnswer byte = 0xf5, 0xf6
 	probeName                  = "bunchnet"
@@ -422,15 +445,11 @@ func listenFor(server netip.AddrPort) bareSocket {
 	return bareSocket{socket: s}
 }
 
-// probe asks by a socket until the server answers.
-func probe(ctx context.Context, server netip.AddrPort, bare bareSocket) (udp.Socket, error) {
-	s, err := bare.socket, bare.err
-	if err != nil {
-		return nil, err
-	}
+// probe asks by a socket until the server answers. It closes a socket by which nothing answers, and hint says what that may be.
+func probe(ctx context.Context, server netip.AddrPort, s udp.Socket, hint string) (udp.Socket, error) {
 	ask := append([]byte{probeAsk}, probeName...)
 	ask = append(ask, make([]byte, probeBytes-len(ask))...)
-	if _, err = rand.Read(ask[1+len(probeName):][:probeNonce]); err != nil {
+	if _, err := rand.Read(ask[1+len(probeName):][:probeNonce]); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	in := make([]udp.Message, s.BatchSize())
@@ -460,7 +479,7 @@ func probe(ctx context.Context, server netip.AddrPort, bare bareSocket) (udp.Soc
 			time.Sleep(probeInterval) // a port that is closed says so at once
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("nothing answers at %v: a firewall, or the server's socket isn't one of web.Answer", server), s.Close())
+	return nil, errors.Join(fmt.Errorf("no probe was answered: %s", hint), s.Close())
 }
 
 // Answer returns a server's UDP socket that answers the probes of DialBest, each with as many bytes as the probe has. One goroutine must do all its reads
@@ -506,18 +525,17 @@ func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
 // answer takes probes out, and answers them. Who reads sees the others, in order.
 func (a *answering) answer(msgs []udp.Message) (left int) {
 	for i := range msgs {
-		p := msgs[i].Data()
-		if !isProbe(p, probeAsk) {
-			if left < i {
-				msgs[left], msgs[i] = msgs[i], msgs[left]
-			}
-			left++
-			continue
+		if p := msgs[i].Data(); isProbe(p, probeAsk) {
+			a.out[0] = udp.Message{Buf: answerTo(a.buf[:0], p), Addr: msgs[i].Addr}
+			_, _ = a.Socket.WriteBatch(a.out[:]) // lost as any datagram
 		}
-		copy(a.buf[:], p)
-		a.buf[0] = probeAnswer
-		a.out[0] = udp.Message{Buf: a.buf[:], Addr: msgs[i].Addr}
-		_, _ = a.Socket.WriteBatch(a.out[:]) // lost as any datagram
 	}
-	return left
+	return keep(msgs, func(p []byte) bool { return !isProbe(p, probeAsk) })
+}
+
+// answerTo appends the answer to a probe.
+func answerTo(b, ask []byte) []byte {
+	b = append(b, ask...)
+	b[0] = probeAnswer
+	return b
 }

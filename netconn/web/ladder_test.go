@@ -3,6 +3,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quic-go/webtransport-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -527,4 +529,58 @@ func TestLadderWebSocketURL(t *testing.T) {
 	}
 	_, err := DialBest(t.Context(), LadderConfig{URL: "https://" + silent(t).String(), WebSocketURL: "nowhere"})
 	require.ErrorIs(t, err, ErrConfig)
+}
+
+// TestSilentSession: a WebTransport session that begins and carries nothing isn't chosen. The next way is, of the same dial.
+func TestSilentSession(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	silent, hash := otherServer(t, func(*webtransport.Session) { begun <- struct{}{} })
+	s, err := NewServer(ServerConfig{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	site := httptest.NewServer(s)
+	t.Cleanup(site.Close)
+	l, err := DialBest(t.Context(), LadderConfig{URL: silent, WebSocketURL: site.URL, Dial: DialConfig{CertificateHash: hash}})
+	require.NoError(t, err)
+	<-begun
+	eventually(t, "one is chosen", func() bool {
+		_, ok := l.Way()
+		return ok
+	})
+	way, _ := l.Way()
+	require.Equal(t, WebSocket, way)
+	n, err := s.TryReadBatch(make([]udp.Message, 1))
+	require.NoError(t, err)
+	require.Zero(t, n, "the driver sees no probes")
+	require.NoError(t, l.Close())
+}
+
+// TestLateAnswers: answers to probes that come after a way is chosen are the ladder's, and don't count as something that came from the game.
+func TestLateAnswers(t *testing.T) {
+	a, b := udp.Pair(netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2"))
+	t.Cleanup(func() { require.NoError(t, errors.Join(a.Close(), b.Close())) })
+	l := &Ladder{chosen: a, way: UDP}
+	answer := append([]byte{probeAnswer}, probeName...)
+	answer = append(answer, make([]byte, probeBytes-len(answer))...)
+	write := func(p ...[]byte) {
+		for _, p := range p {
+			_, err := b.WriteBatch([]udp.Message{{Buf: p, Addr: a.LocalAddr()}})
+			require.NoError(t, err)
+		}
+	}
+	in := make([]udp.Message, 8)
+	for i := range in {
+		in[i].Buf = make([]byte, mailbox.MaxDatagram)
+	}
+	write(answer, answer)
+	n, err := l.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.False(t, l.heard.Load())
+	write(answer, []byte("one"), answer, []byte("two"))
+	n, err = l.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, "one two", string(in[0].Data())+" "+string(in[1].Data()))
+	require.True(t, l.heard.Load())
 }

@@ -70,6 +70,7 @@ const (
 	inDatagrams = 4096
 	inPerPeer   = 256
 	maxAddrs    = 65536 // that Rate remembers
+	maxProbes   = 8     // whose answers wait for one peer
 )
 
 func (c ServerConfig) filled() ServerConfig {
@@ -242,12 +243,6 @@ func (s *Server) Close() error {
 	stops := s.stops
 	s.mu.Unlock()
 	close(s.closing)
-	late := time.AfterFunc(closeTime, func() {
-		for _, p := range peers {
-			p.link.close(errClosing)
-		}
-	})
-	defer late.Stop()
 	left := make(chan struct{})
 	go func() { // the sessions first, over listeners that are open yet
 		defer close(left)
@@ -255,7 +250,18 @@ func (s *Server) Close() error {
 			<-p.ended
 		}
 	}()
-	<-left
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	select {
+	case <-left:
+	case <-late.C:
+		var cut sync.WaitGroup
+		for _, p := range peers { // all at once: each may take closeTime
+			cut.Go(func() { p.link.close(errClosing) })
+		}
+		cut.Wait()
+		<-left
+	}
 	for _, stop := range stops {
 		stop()
 	}
@@ -283,12 +289,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil || !remote.IsValid():
 		s.refuse(w, r, &s.n.badAddr, http.StatusBadRequest, "no address of the client; see ServerConfig.ClientAddr")
 		return
+	case !s.allowed(r): // before Rate, which is the player's, whatever page it has open
+		s.refuse(w, r, &s.n.badOrigin, http.StatusForbidden, "this page's origin isn't among the server's ServerConfig.Origins")
+		return
 	case !s.rate.Allow(remote.Addr()):
 		w.Header().Set("Retry-After", "1")
 		s.refuse(w, r, &s.n.limited, http.StatusTooManyRequests, "too many requests from this address; try again later")
-		return
-	case !s.allowed(r):
-		s.refuse(w, r, &s.n.badOrigin, http.StatusForbidden, "this page's origin isn't among the server's ServerConfig.Origins")
 		return
 	case !s.rate.AllowTotal():
 		w.Header().Set("Retry-After", "1")
@@ -450,6 +456,14 @@ func (s *Server) receive(p *peer) {
 			continue
 		}
 		s.n.received.Add(1)
+		if isProbe(d, probeAsk) { // the driver doesn't know of it, so the session is no more answered than before
+			if waiting, _ := p.out.Size(); waiting > maxProbes*probeBytes { // who has shown no token gets little room
+				s.n.unsent.Add(1)
+				continue
+			}
+			s.n.unsent.Add(uint64(p.out.Push(answerTo(nil, d))))
+			continue
+		}
 		if !s.in.Put(&p.Source, d) {
 			s.n.unread.Add(1)
 		}

@@ -5,6 +5,7 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -770,5 +771,119 @@ func TestOtherProtocols(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, c.ConnectionState().NegotiatedProtocol)
 		require.NoError(t, c.Close())
+	}
+}
+
+// otherServer serves WebTransport sessions without a Server, and returns its URL and the certificate's hash.
+func otherServer(t *testing.T, f func(*webtransport.Session)) (url string, hash [sha256.Size]byte) {
+	cert, hash, err := NewCertificate(time.Now())
+	require.NoError(t, err)
+	h3 := &http3.Server{Addr: "127.0.0.1:0", TLSConfig: http3.ConfigureTLSConfig(tlsOf(cert))}
+	webtransport.ConfigureHTTP3Server(h3)
+	s := &webtransport.Server{H3: h3, CheckOrigin: func(*http.Request) bool { return true }}
+	h3.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if session, err := s.Upgrade(w, r); err == nil {
+			f(session)
+		}
+	})
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(pc) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		<-served
+		require.NoError(t, pc.Close())
+	})
+	return "https://" + pc.LocalAddr().String() + "/bunchnet", hash
+}
+
+// TestWordsOfTheServer: what a server says at the end comes to the player without what a terminal obeys.
+func TestWordsOfTheServer(t *testing.T) {
+	url, hash := otherServer(t, func(s *webtransport.Session) { _ = s.CloseWithError(7, "bye\x1b[2J\n\u202egone") })
+	c, err := Dial(t.Context(), url, DialConfig{CertificateHash: hash})
+	require.NoError(t, err)
+	_, err = c.ReadBatch([]udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}})
+	require.ErrorIs(t, err, ErrEnded)
+	require.ErrorContains(t, err, "bye?[2J??gone")
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NoError(t, c.Close())
+}
+
+// TestForeignPages: a page that isn't in Origins can make a player's browser ask for sessions. That takes nothing of the player's Rate, nor of TotalRate.
+func TestForeignPages(t *testing.T) {
+	d := newDoor(t, ServerConfig{Rate: 0.001, Burst: 2, TotalRate: 2})
+	for range 10 {
+		_, r, err := d.stranger(http.Header{"Origin": {"https://evil.example"}})
+		require.Error(t, err)
+		require.Equal(t, http.StatusForbidden, r.StatusCode)
+	}
+	d.must(nil)
+	require.EqualValues(t, 10, d.Counters().BadOrigin)
+	require.Zero(t, d.Counters().Limited)
+}
+
+// together is a session that takes nothing, and that ends once all end.
+type together struct {
+	noted
+	closing *sync.WaitGroup
+}
+
+func (l *together) send([]byte) error {
+	<-l.closed
+	return errSlow
+}
+
+func (l *together) close(why error) {
+	l.once.Do(func() {
+		l.closing.Done()
+		l.closing.Wait()
+		close(l.closed)
+	})
+}
+
+// TestCloseManySlow: sessions whose peers take nothing are ended by Close at once, not one after the other.
+func TestCloseManySlow(t *testing.T) {
+	const n = 8
+	s, err := NewServer(ServerConfig{})
+	require.NoError(t, err)
+	var closing sync.WaitGroup
+	closing.Add(n)
+	for i := range n {
+		no, _, _ := s.take(netip.MustParseAddr("192.0.2.1"))
+		require.Nil(t, no)
+		l := &together{noted: noted{closed: make(chan struct{})}, closing: &closing}
+		s.begin(WebSocket, netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(i+1)), l, func() {})
+	}
+	for addr := range s.peers {
+		_, err := s.WriteBatch([]udp.Message{{Buf: []byte("x"), Addr: addr}})
+		require.NoError(t, err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("never closed")
+	}
+}
+
+// TestProbesLeaveLittle: a session that probes without an end and reads nothing has the server hold the answers to a few.
+func TestProbesLeaveLittle(t *testing.T) {
+	d := newDoor(t, ServerConfig{})
+	slow := d.must(nil)
+	ask := append([]byte{probeAsk}, probeName...)
+	ask = append(ask, make([]byte, probeBytes-len(ask))...)
+	eventually(t, "answers are lost", func() bool {
+		_ = slow.Write(t.Context(), websocket.MessageBinary, ask)
+		return d.Counters().Unsent > 100
+	})
+	d.Server.mu.Lock()
+	defer d.Server.mu.Unlock()
+	for _, p := range d.peers {
+		waiting, _ := p.out.Size()
+		require.LessOrEqual(t, waiting, (maxProbes+1)*probeBytes)
+		require.False(t, p.answered.Load())
 	}
 }
