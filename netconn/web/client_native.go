@@ -37,15 +37,20 @@ func (c *Client) dial(ctx context.Context, to *url.URL, cfg DialConfig) {
 			return
 		}
 		c.begun()
-		defer context.AfterFunc(ctx, func() { l.close(errLeft) })() // a send that waits ends by that
-		done := make(chan struct{})
-		c.wg.Go(func() {
-			defer close(done)
-			c.receive(l)
-		})
-		c.send(ctx, l, done)
-		l.close(errLeft)
+		c.carry(ctx, l)
 	})
+}
+
+// carry sends and receives until the session has ended, and ends it.
+func (c *Client) carry(ctx context.Context, l link) {
+	defer context.AfterFunc(ctx, func() { l.close(errLeft) })() // a send that waits ends by that
+	ended := make(chan struct{})
+	c.wg.Go(func() {
+		defer close(ended)
+		c.receive(l)
+	})
+	c.send(ctx, l, ended)
+	l.close(errLeft)
 }
 
 var errLeft = errors.New("the client has left")
@@ -85,6 +90,10 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 				continue
 			}
 			if err != nil {
+				select {
+				case <-ended: // the half that receives has the peer's words, which a send that fails meanwhile hasn't
+				case <-time.After(closeTime):
+				}
 				c.broken(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
 				return
 			}

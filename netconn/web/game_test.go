@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/echotest"
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -328,4 +330,30 @@ func TestAdmission(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateWords is a link whose sends fail before its receiving half has read why.
+type lateWords struct{ failed chan struct{} }
+
+func (l *lateWords) send([]byte) error {
+	close(l.failed)
+	return net.ErrClosed
+}
+
+func (l *lateWords) receive(*mailbox.Inbox) ([]byte, error) {
+	<-l.failed
+	time.Sleep(20 * time.Millisecond)
+	return nil, errUnanswered
+}
+
+func (l *lateWords) close(error) {}
+
+// TestLateWords: a send that fails since the server has ended the session doesn't hide the server's words.
+func TestLateWords(t *testing.T) {
+	in := mailbox.NewInbox(inClient, receiveBuffer)
+	c := &Client{reader: in.Reader(), in: in, way: WebSocket, out: mailbox.NewOutbox(sendBuffer), settled: make(chan struct{}), page: page{closing: make(chan struct{})}}
+	c.out.Push([]byte("hello"))
+	c.carry(t.Context(), &lateWords{make(chan struct{})})
+	c.wg.Wait()
+	require.ErrorIs(t, in.Failed(), errUnanswered)
 }
