@@ -146,6 +146,9 @@ func (d *Driver) Time(now time.Time) time.Duration {
 	return min(now.Sub(d.epoch), d.latest+longestTick)
 }
 
+// Now is connections' time as of the last tick, or of what Run has read or called since.
+func (d *Driver) Now() time.Duration { return d.latest }
+
 // at is Time for a tick: a late tick counts as 1 s at most, and time never goes back.
 func (d *Driver) at(now time.Time) time.Duration {
 	at := now.Sub(d.epoch)

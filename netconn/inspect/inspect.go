@@ -289,7 +289,7 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // others may wait for it too
 	defer cancel()
 	err := i.source.do(ctx, func() {
-		i.sampleDue(i.source.driver.Time(time.Now())) // without connections there are no events
+		i.sampleDue(i.source.driver.Now()) // without connections there are no events
 		v.Snapshot, v.Ended, v.Load = i.recent(), slices.Clone(i.ended), i.loads.list()
 		slices.Reverse(v.Ended)
 		if i.cfg.Figures != nil {
@@ -321,7 +321,7 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 
 // recent is a snapshot that is younger than Config.age.
 func (i *Inspector) recent() Snapshot {
-	if now := i.source.driver.Time(time.Now()); !i.shown || now-i.snapshot.At >= i.cfg.age() {
+	if !i.shown || i.source.driver.Now()-i.snapshot.At >= i.cfg.age() {
 		i.snapshot, i.shown = i.source.take(), true
 	}
 	return i.snapshot

@@ -195,7 +195,7 @@ func (s *Source) ask() *asked {
 // take belongs to the driver's goroutine.
 func (s *Source) take() Snapshot {
 	d := s.driver
-	snap := Snapshot{At: d.Time(time.Now()), Server: d.IsServer(), Addr: d.LocalAddr(), Counters: d.Counters, Ticks: d.TickTimes(),
+	snap := Snapshot{At: d.Now(), Server: d.IsServer(), Addr: d.LocalAddr(), Counters: d.Counters, Ticks: d.TickTimes(),
 		Refusals: map[string]uint64{}, Conns: make([]Conn, 0, d.Len())}
 	for reason, n := range d.Refusals {
 		if n > 0 {
