@@ -217,7 +217,9 @@ func (c *checker) peer(p *Peer) {
 	for i := range p.slab {
 		c.must(p.slab[i].b == nil, "a view is used twice")
 	}
+	c.must(len(p.slots) == len(p.list), "%d slots, %d views", len(p.slots), len(p.list))
 	for i, v := range p.list {
+		c.must(int(p.slots[i]) == v.b.slot, "the slot of view %d is another actor's", i)
 		c.must(v.peer == p && int(v.place) == i && p.views[v.b] == v && v.b.world == c.w, "view %d", i)
 		c.view(p, v)
 	}

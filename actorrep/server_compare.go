@@ -288,11 +288,12 @@ func (c *compares) part(w *World, i int) {
 
 // mark marks what has changed in the views of a connection and queues those that are open.
 func (c *compares) mark(p *Peer, worker int) {
-	for _, v := range p.list {
-		m := c.news[v.b.slot]
+	for place, slot := range p.slots {
+		m := c.news[slot]
 		if m == 0 {
 			continue
 		}
+		v := p.list[place]
 		v.dirty |= m
 		if v.state == asleep {
 			c.slept[worker] = append(c.slept[worker], v.b)

@@ -47,6 +47,7 @@ type Peer struct {
 	local      bool // the player at the server itself; nothing is sent
 	views      map[*Base]*view
 	list       []*view            // the views, in a stable order
+	slots      []int32            // of the list: where each one's actor is in World.actors
 	slab       []view             // views not used yet
 	lacks      []bool             // by class: the client lacks it
 	finishing  bool               // the connection closes in order

@@ -129,7 +129,7 @@ func newView(p *Peer, b *Base) *view {
 	p.slab = p.slab[1:]
 	*v = view{peer: p, b: b, last: -1, base: noBaseline, versions: newVersions(b.class.layout), slot: int32(len(b.rep.views)), place: int32(len(p.list))}
 	b.rep.views = append(b.rep.views, v)
-	p.list = append(p.list, v)
+	p.list, p.slots = append(p.list, v), append(p.slots, int32(b.slot))
 	p.views[b] = v
 	if b.parent != nil {
 		if pv := p.views[b.parent]; pv != nil {
@@ -327,8 +327,9 @@ func (v *view) detach() {
 
 	end := p.list[len(p.list)-1]
 	p.list[v.place], end.place = end, v.place
+	p.slots[v.place] = p.slots[len(p.list)-1]
 	p.list[len(p.list)-1] = nil
-	p.list = p.list[:len(p.list)-1]
+	p.list, p.slots = p.list[:len(p.list)-1], p.slots[:len(p.list)-1]
 	delete(p.views, v.b)
 	p.world.Counters.CallsDropped += uint64(len(v.calls)) // the connection has ended
 	p.world.unheld.dropFirst(v.calls, len(v.calls))

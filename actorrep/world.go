@@ -436,7 +436,11 @@ func (w *World) compact() {
 		if b != nil {
 			b.slot = n
 			w.actors[n] = b
-			n++
+			if n++; b.rep != nil {
+				for _, v := range b.rep.views {
+					v.peer.slots[v.place] = int32(b.slot)
+				}
+			}
 		}
 	}
 	clear(w.actors[n:])
