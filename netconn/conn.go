@@ -197,7 +197,7 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.flow.timeSensitive || c.closer.panicked {
 		return c.now, true
 	}
-	at = c.flow.lastSend + c.cfg.KeepAlive
+	at = c.flow.lastSend + c.keepAlive()
 	if c.flow.dirtyAcks {
 		at = min(at, c.flow.acksAt)
 	}

@@ -8,8 +8,34 @@ import (
 
 // Everything that happens because nothing else does: keep-alives, tail probes, time-outs.
 
-// keepAliveDue reports whether nothing was sent for KeepAlive.
-func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepAlive }
+// Keep-alives take this part of the rate at most, so that bunches have the rest: at a low rate they are further apart than a short KeepAlive,
+// up to keepAliveLate, and to what a peer with our Timeout needs.
+const (
+	keepAlivePart = 1.0 / 8
+	keepAliveLate = 200 * time.Millisecond
+)
+
+// keepAliveDue reports whether nothing was sent for KeepAlive, and the rate allows a keep-alive.
+func (c *Conn) keepAliveDue() bool {
+	idle := c.now - c.flow.lastSend
+	return idle >= c.cfg.KeepAlive && idle >= c.keepAlive()
+}
+
+// keepAlive is the time without sending after which a keep-alive is due.
+func (c *Conn) keepAlive() time.Duration {
+	most := keepAliveLate
+	if c.cfg.Timeout >= 0 {
+		most = min(most, c.cfg.Timeout/3)
+	}
+	if c.cfg.KeepAlive >= most {
+		return c.cfg.KeepAlive
+	}
+	seconds := float64(c.emptyBytes()) / (keepAlivePart * c.cfg.Controller.Rate()) // +Inf at a rate of 0
+	return max(c.cfg.KeepAlive, time.Duration(min(seconds, most.Seconds())*float64(time.Second)))
+}
+
+// emptyBytes is about what a packet without bunches takes.
+func (c *Conn) emptyBytes() int { return c.cfg.PacketOverhead + 16 }
 
 // Beyond a full window nothing leaves but an empty packet each KeepAlive, since nobody would hear of us again otherwise. Most
 // of the time that is the newest packet once more, with the acks of now: it takes no sequence. A peer that hasn't got it takes
@@ -268,7 +294,7 @@ func (r *refusals) wide() { r.reliable.packets = min(r.reliable.packets, refusal
 func (c *Conn) sendEmpty() {
 	r, f := &c.refusals, &c.flow
 	unsure := max(r.all.packets, r.reliable.packets) >= emptyAfter || f.lastReceive > f.lastFate && c.now-f.lastFate >= fateLate && c.Table().Unacked() > 0
-	if !unsure || c.now-r.lastEmpty < min(c.cfg.KeepAlive, emptyInterval) || c.out.Len() > 0 || c.windowFull() {
+	if !unsure || c.now-r.lastEmpty < min(c.keepAlive(), emptyInterval) || c.out.Len() > 0 || c.windowFull() {
 		return
 	}
 	r.lastEmpty = c.now

@@ -143,7 +143,7 @@ func (p *pace) wrote(reliable bool, bytes int) {
 // empty notes a packet without bunches.
 func (p *pace) empty(c *Conn) {
 	if _, free := c.cfg.Controller.(congestion.Emptier); !free && !c.IsNetReady() {
-		p.overdrawn += float64(c.cfg.PacketOverhead + 16)
+		p.overdrawn += float64(c.emptyBytes())
 	}
 }
 
