@@ -3,9 +3,12 @@ package natskv
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,6 +162,82 @@ func TestAwayAndBack(t *testing.T) {
 	r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
 	require.Equal(t, "1", string(r.until(func(e kv.Event) bool { return e.Kind == kv.Changed }).Value))
 	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+}
+
+// front is a NATS node that can stand still: connections to it are taken and nothing is answered.
+type front struct {
+	net.Listener
+	to    string
+	still chan struct{} // closed when it stands still
+	ended chan struct{}
+}
+
+func newFront(t *testing.T, to string) *front {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f := &front{l, to, make(chan struct{}), make(chan struct{})}
+	var all sync.WaitGroup
+	copies := func(to, from net.Conn) {
+		defer func() { _, _ = to.Close(), from.Close() }()
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := from.Read(buf)
+			select {
+			case <-f.still:
+				<-f.ended
+				return
+			default:
+			}
+			if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}
+	all.Go(func() {
+		for {
+			c, err := f.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = c.Close()
+				continue
+			}
+			all.Go(func() { copies(s, c) })
+			all.Go(func() { copies(c, s) })
+		}
+	})
+	t.Cleanup(func() { close(f.ended); _ = f.Close(); all.Wait() })
+	return f
+}
+
+func (f *front) url() string { return "nats://" + f.Addr().String() }
+
+// TestStandsStill: a node that stands still is left for another one, without settings of NATS' pings.
+func TestStandsStill(t *testing.T) {
+	srv, err := embed.Start(t.TempDir(), 0)
+	require.NoError(t, err)
+	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
+	to := strings.TrimPrefix(srv.ClientURL(), "nats://")
+	still, other := newFront(t, to), newFront(t, to)
+	nc, err := nats.Connect(still.url()+","+other.url(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.DontRandomize(), nats.Timeout(time.Second))
+	require.NoError(t, err)
+	defer nc.Close()
+	b, err := Open(context.Background(), nc, Config{Timeout: time.Second, Quiet: time.Second})
+	require.NoError(t, err)
+	s := b.Store(asks{"a."})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	require.Equal(t, still.Addr().String(), nc.ConnectedAddr())
+	close(still.still)
+	r.got = nil
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
+	for id := uint64(1); r.do(kv.Op{ID: id, Kind: kv.Put, Key: "a.x", Value: []byte("1"), Expect: kv.Any}).Status != kv.OK; id++ {
+		require.Less(t, id, uint64(60))
+	}
+	require.Equal(t, other.Addr().String(), nc.ConnectedAddr())
 }
 
 // TestThousandOnNATS: 1000 players at once, from 8 token services, on 10 servers of 100 seats: each is full and none overfilled.
