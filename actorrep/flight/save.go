@@ -14,8 +14,8 @@ import (
 
 // Saving says where films are saved, and which events save one, besides Recorder.Save. The zero value saves nothing.
 type Saving struct {
-	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; existing files are never overwritten.
-	// Default: no film is saved.
+	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; existing files are never overwritten. Until a
+	// film is whole its name ends in .part; a process that is killed meanwhile leaves that. Default: no film is saved.
 	Dir string
 	// View returns what a film shows. It is called on the driver's goroutine. Default: the zero View.
 	View func() View
@@ -151,29 +151,49 @@ func (s *saver) view() View {
 	return v
 }
 
-// write writes a film to a file that isn't there yet.
+// write writes a film to a file that isn't there yet, which gets its name when it is whole.
 func (s *saver) write(f *Film, v View) (string, error) {
 	capture, without := s.capture()
 	if v.Capture == nil {
 		v.Capture = capture
 	}
+	name, file, err := s.create()
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriter(file)
+	if err := errors.Join(f.WriteHTML(w, v), w.Flush(), file.Sync(), file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return name, without
+}
+
+// part ends the name of a film that isn't whole.
+const part = ".part"
+
+// create makes the file for a film of a free name. Whoever made the film's part, and found no film of that name then, is the only one to make it.
+func (s *saver) create() (name string, file *os.File, err error) {
 	for n := 1; n < 1000; n++ {
-		name := filepath.Join(s.cfg.Dir, fmt.Sprintf("film-%03d.html", n))
-		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it has what only owners may have
+		name = filepath.Join(s.cfg.Dir, fmt.Sprintf("film-%03d.html", n))
+		file, err = os.OpenFile(name+part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it has what only owners may have
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		w := bufio.NewWriter(file)
-		err = errors.Join(f.WriteHTML(w, v), w.Flush(), file.Close())
-		if err != nil {
-			return "", errors.Join(err, os.Remove(name))
+		_, err = os.Lstat(name)
+		if errors.Is(err, os.ErrNotExist) {
+			return name, file, nil
 		}
-		return name, without
+		if err := errors.Join(err, file.Close(), os.Remove(file.Name())); err != nil {
+			return "", nil, err
+		}
 	}
-	return "", fmt.Errorf("flight: %s has 999 films", s.cfg.Dir)
+	return "", nil, fmt.Errorf("flight: %s has 999 films", s.cfg.Dir)
 }
 
 // maxCapture bounds a capture in a film, in bytes.
