@@ -33,7 +33,7 @@ type Config struct {
 	TLS *tls.Config
 	// RelayOnly has all datagrams go by a relay, so that the players don't learn each other's addresses.
 	RelayOnly bool
-	// Loopback also offers loopback addresses, and accepts them, for tests on one machine.
+	// Loopback also offers loopback addresses, and accepts them, also of Servers, for tests on one machine.
 	Loopback bool
 	// ConnectTime is how long to look for a path. Default 20 s.
 	ConnectTime time.Duration

@@ -2,6 +2,7 @@ package ice
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -61,7 +62,7 @@ func (n *node) ask(server netip.AddrPort) (seen netip.AddrPort) {
 	return seen
 }
 
-// resolve returns a server's address, of IPv4 if it has one.
+// resolve returns a server's address, of IPv4 if it has one. A rendezvous can't have this machine asked, or all of a network.
 func (n *node) resolve(u *stun.URI) (at netip.AddrPort, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, resolveTime)
 	defer cancel()
@@ -79,6 +80,9 @@ func (n *node) resolve(u *stun.URI) (at netip.AddrPort, err error) {
 	}
 	if !at.IsValid() {
 		return at, &net.DNSError{Err: "no address", Name: net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}
+	}
+	if !oneMachine(at.Addr(), n.cfg.Loopback) {
+		return at, fmt.Errorf("%w: %q is %v, and no server of others is there; with Config.Loopback one of this machine is asked", ErrConfig, u, at.Addr())
 	}
 	return at, nil
 }

@@ -91,6 +91,9 @@
 //	what waits for a relay                     512 datagrams, SendBuffer 64 KiB; the oldest are lost
 //	addresses that one relay lets in           1024; one that nothing was sent to for 30 s makes room
 //
+// Servers may be what a rendezvous says: one whose address is of this machine, link-local or of many machines isn't asked. A candidate that is the broadcast
+// address of a network of this machine is bad.
+//
 // So a player that lies about its addresses can't have a stranger flooded by others: a machine that doesn't answer gets 2.6 kB a second of each host, whatever
 // its guests say. A relay gives away addresses in the host's name; it should refuse those of its own network. A player gets only what comes from addresses
 // that answered checks signed by its password, so naming another guest's address takes nothing from that.

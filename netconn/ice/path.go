@@ -1,6 +1,7 @@
 package ice
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 )
@@ -33,14 +34,38 @@ func (p Path) String() string {
 
 // acceptable reports whether an address may be sent checks: a port of programs, not of the system's services, at one machine of a network or the internet.
 func acceptable(a netip.AddrPort, loopback bool) bool {
-	ip := a.Addr()
+	return a.IsValid() && a.Port() >= firstPort && oneMachine(a.Addr(), loopback)
+}
+
+// oneMachine reports whether an address is one machine's of a network or the internet, or of this one if loopback.
+func oneMachine(ip netip.Addr, loopback bool) bool {
 	switch {
-	case !a.IsValid() || a.Port() < firstPort || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip.Zone() != "":
+	case ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip.Zone() != "":
 		return false
 	case ip.IsLoopback():
 		return loopback
 	}
 	return ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// broadcast reports whether an address stands for all machines of a network that this one is in.
+func broadcast(ip netip.Addr) bool {
+	list, err := interfaceAddrs()
+	if err != nil || !ip.Is4() {
+		return false // without the interfaces nothing is sent into their networks either
+	}
+	for _, a := range list {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil || !p.Addr().Is4() || p.Bits() > 30 || !p.Contains(ip) { // two machines of a /31 have its two addresses
+			continue
+		}
+		b := ip.As4()
+		hosts := uint32(1)<<(32-p.Bits()) - 1
+		if n := binary.BigEndian.Uint32(b[:]) & hosts; n == 0 || n == hosts {
+			return true
+		}
+	}
+	return false
 }
 
 // firstPort is the lowest port that checks go to: those below are of DNS, NTP and other services that somebody might want to have flooded.

@@ -286,7 +286,7 @@ func (s *session) start(m Message) (err error) {
 // add takes one of the other player's addresses.
 func (s *session) add(c Candidate) error {
 	n := s.n
-	if !acceptable(c.Addr, n.cfg.Loopback) {
+	if !acceptable(c.Addr, n.cfg.Loopback) || broadcast(c.Addr.Addr()) {
 		n.n.badCandidates.Add(1)
 		return nil
 	}

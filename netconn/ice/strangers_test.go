@@ -258,6 +258,55 @@ func TestAcceptable(t *testing.T) {
 	require.False(t, acceptable(netip.AddrPort{}, true))
 }
 
+// addrs has the machine be in these networks.
+func addrs(t *testing.T, list ...string) {
+	was := interfaceAddrs
+	t.Cleanup(func() { interfaceAddrs = was })
+	interfaceAddrs = func() (all []net.Addr, err error) {
+		for _, a := range list {
+			ip, network, err := net.ParseCIDR(a)
+			require.NoError(t, err)
+			all = append(all, &net.IPNet{IP: ip, Mask: network.Mask})
+		}
+		return all, nil
+	}
+}
+
+// TestBroadcast: a player can't have all machines of a network checked.
+func TestBroadcast(t *testing.T) {
+	addrs(t, "192.168.1.7/24", "10.1.2.3/9", "172.16.0.1/31", "172.17.0.1/32", "2001:db8::1/64")
+	for ip, want := range map[string]bool{"192.168.1.255": true, "192.168.1.0": true, "192.168.1.8": false, "192.168.2.255": false, "10.127.255.255": true, "10.255.255.255": false, "10.0.0.0": true,
+		"172.16.0.0": false, "172.16.0.1": false, "172.17.0.1": false, "2001:db8::": false} {
+		require.Equal(t, want, broadcast(netip.MustParseAddr(ip)), ip)
+	}
+	h := newHost(t, HostConfig{Config: local()})
+	a, b := wires()
+	text, err := Message{Ufrag: liarName, Password: liarPassword, Candidates: []Candidate{{OnHost, netip.MustParseAddrPort("192.168.1.255:5000")}}}.Append(nil)
+	require.NoError(t, err)
+	a.out <- text
+	ctx, cancel := context.WithCancel(t.Context())
+	joined := make(chan error)
+	go func() { joined <- h.Join(ctx, b) }()
+	eventually(t, "it is refused", func() bool { return h.Counters().BadCandidates == 1 })
+	cancel()
+	require.Error(t, <-joined)
+}
+
+// TestServersOfOthers: what a rendezvous names as a STUN or TURN server isn't this machine, or all of a network, unless Loopback is set.
+func TestServersOfOthers(t *testing.T) {
+	h := newHost(t, HostConfig{Config: local()})
+	for at, want := range map[string]bool{"127.0.0.1": false, "[::1]": false, "169.254.169.254": false, "224.0.0.1": false, "255.255.255.255": false, "0.0.0.0": false, "192.0.2.1": true, "10.0.0.1": true} {
+		u, err := stun.ParseURI("stun:" + at + ":3478")
+		require.NoError(t, err)
+		h.node.cfg.Loopback = false
+		_, err = h.node.resolve(u)
+		require.Equal(t, want, err == nil, "%s: %v", at, err)
+		h.node.cfg.Loopback = true
+		_, err = h.node.resolve(u)
+		require.Equal(t, want || at == "127.0.0.1" || at == "[::1]", err == nil, "%s: %v", at, err)
+	}
+}
+
 // TestVanish: who goes amid joining leaves nothing behind, and the other one is told.
 func TestVanish(t *testing.T) {
 	t.Parallel()

@@ -454,6 +454,30 @@ func TestSilentHosts(t *testing.T) {
 	require.Zero(t, r.Len())
 }
 
+// TestForeignPages: a page of another site can't use a player's browser, and takes nothing of the player's Rate. A link to a room works from anywhere.
+func TestForeignPages(t *testing.T) {
+	r := newRig(t, Config{Rate: 0.001, Burst: 2})
+	ask := func(path string, header ...string) int {
+		request := httptest.NewRequest(http.MethodGet, "https://meet.example"+path, nil)
+		request.RemoteAddr = "192.0.2.9:1234"
+		for i := 0; i < len(header); i += 2 {
+			request.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, request)
+		return w.Code
+	}
+	for range 10 {
+		require.Equal(t, http.StatusForbidden, ask("/host", "Upgrade", "websocket", "Origin", "https://evil.example"))
+		require.Equal(t, http.StatusForbidden, ask("/games", "Origin", "null"))
+		require.Equal(t, http.StatusForbidden, ask("/games", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"))
+	}
+	require.EqualValues(t, 30, r.Counters().BadOrigin)
+	require.Equal(t, http.StatusOK, ask("/join/QUACK-42", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
+	require.Equal(t, http.StatusOK, ask("/games", "Origin", "https://meet.example"))
+	require.Equal(t, http.StatusTooManyRequests, ask("/games"), "the Burst is spent by those that were let in")
+}
+
 // TestShort: what others say is shown to players without what their terminals would obey.
 func TestShort(t *testing.T) {
 	require.Equal(t, "no [2J room", short("no\x1b[2J\nroom"))

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,7 +111,7 @@ type Counters struct {
 	// Returned counts hosts that came back to their room after their connection was lost.
 	Returned uint64
 	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed. HostAway: the host's connection is lost.
-	BadRequest, BadAddr, Limited, NoRoom, Full, TooManyFromAddress, RoomFull, HostAway uint64
+	BadRequest, BadAddr, BadOrigin, Limited, NoRoom, Full, TooManyFromAddress, RoomFull, HostAway uint64
 	// Ended connections, by reason. BadMessage: too long, or no such message. TooFast: too many. Slow: it didn't read. Expired: Life, Idle or GuestTime.
 	BadMessage, TooFast, Slow, Expired uint64
 }
@@ -123,7 +124,7 @@ type Service struct {
 	closing chan struct{}
 	wg      sync.WaitGroup
 
-	rooms, guests, lists, badRequest, badAddr, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired, returned, away atomic.Uint64
+	rooms, guests, lists, badRequest, badAddr, badOrigin, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired, returned, away atomic.Uint64
 
 	mu       sync.Mutex
 	closed   bool
@@ -196,7 +197,7 @@ func New(cfg Config) (*Service, error) {
 
 // Counters returns the counters so far.
 func (s *Service) Counters() Counters {
-	return Counters{Rooms: s.rooms.Load(), Guests: s.guests.Load(), Lists: s.lists.Load(), BadRequest: s.badRequest.Load(), BadAddr: s.badAddr.Load(),
+	return Counters{Rooms: s.rooms.Load(), Guests: s.guests.Load(), Lists: s.lists.Load(), BadRequest: s.badRequest.Load(), BadAddr: s.badAddr.Load(), BadOrigin: s.badOrigin.Load(),
 		Limited: s.limited.Load(), NoRoom: s.noRoom.Load(), Full: s.full.Load(), TooManyFromAddress: s.tooManyFromAddress.Load(), RoomFull: s.roomFull.Load(),
 		BadMessage: s.badMessage.Load(), TooFast: s.tooFast.Load(), Slow: s.slow.Load(), Expired: s.expired.Load(), Returned: s.returned.Load(), HostAway: s.away.Load()}
 }
@@ -226,7 +227,7 @@ func (s *Service) Close() error {
 }
 
 // ServeHTTP serves hosts at /host, guests at /join/CODE, both by WebSocket, and the list of public games at /games. A guest's link opened in a browser
-// shows how to join. Refusals are 400, 404 for a code without a room, 405, 426, 429 beyond Rate and TotalRate, and 503 when a bound is reached, with a
+// shows how to join. Refusals are 400, 403 for a page of another site, 404 for a code without a room, 405, 426, 429 beyond Rate and TotalRate, and 503 when a bound is reached, with a
 // text for the player.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := s.cfg.ClientAddr(r)
@@ -237,6 +238,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
 		s.refuse(w, &s.badRequest, http.StatusMethodNotAllowed, "only GET")
+		return
+	case foreign(r): // so that it takes nothing of the player's Rate
+		s.refuse(w, &s.badOrigin, http.StatusForbidden, "pages of other sites can't use this service")
 		return
 	case !s.limit.Allow(from) || !s.limit.AllowTotal():
 		w.Header().Set("Retry-After", strconv.Itoa(1))
@@ -265,6 +269,15 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.refuse(w, &s.badRequest, http.StatusNotFound, "no such page")
 	}
+}
+
+// foreign reports whether a page of another site has a player's browser ask. A link to a room may be on any page.
+func foreign(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		return err != nil || !strings.EqualFold(u.Host, r.Host)
+	}
+	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
 func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, why string) {
