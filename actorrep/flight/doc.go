@@ -4,6 +4,7 @@
 //	past, err := flight.New(world, srv, flight.Config{})
 //	http.Handle("/net/", inspect.New(srv, inspect.Config{Past: past}))
 //
+// Give World.Step the driver's Time: a film whose values have other times than its packets has a note that says so.
 // The inspector's page then has a link Look back, and the key S saves it. Config.Save saves films to a folder by itself: when a prediction
 // was corrected by much, when a connection was lost, when the game calls Save, for a key or for a checker that failed; and when it panics:
 //

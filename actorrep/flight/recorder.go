@@ -43,15 +43,18 @@ const checkpoints = 5 * time.Second
 // Recorder keeps the last minutes of a server or of a client. It is a nettrace.Sink, and belongs to the driver's goroutine.
 type Recorder struct {
 	world *actorrep.World
-	rec   *replay.Recorder // of a server
-	shown *shown           // of a client
-	pool  pool
-	tape  tape
-	log   log
-	conn  channel.Conn // of id
-	id    uint32
-	ended bool // by Close
-	saver saver
+	// driver is the one whose times the world should have; may be nil. apart counts the Steps in a row that had others.
+	driver *driver.Driver
+	apart  int
+	rec    *replay.Recorder // of a server
+	shown  *shown           // of a client
+	pool   pool
+	tape   tape
+	log    log
+	conn   channel.Conn // of id
+	id     uint32
+	ended  bool // by Close
+	saver  saver
 	// names is the procedures that were called, callOf their places in it.
 	names  []procedure
 	callOf map[procedure]uint64
@@ -86,7 +89,7 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if s := &cfg.Save; s.Correction < 0 || s.After < 0 || s.Most < 0 {
 		return nil, fmt.Errorf("%w: Save has Correction %v, After %v and Most %d", ErrConfig, s.Correction, s.After, s.Most)
 	}
-	r := &Recorder{world: w, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
+	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
 	pages := cfg.MaxBytes / pageBytes
 	r.log = log{pool: &r.pool, max: pages, keep: cfg.Keep}
 	if w.IsServer() {
@@ -164,7 +167,31 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 type observer struct{ *Recorder }
 
 // Stepping saves a film that is due.
-func (r observer) Stepping() { r.saveDue(r.world.Now()) }
+func (r observer) Stepping() {
+	r.saveDue(r.world.Now())
+	r.checkClock(r.world.Now())
+}
+
+// A tick is at most maxApart after the one before, so a Step that has the driver's Time isn't further away from it. When more than someSteps in a row are, the game's
+// clock is another.
+const (
+	maxApart  = time.Second
+	someSteps = 10
+)
+
+// checkClock notes, once, that the times of Steps aren't the driver's: values and packets then are at different times in a film.
+func (r *Recorder) checkClock(now time.Duration) {
+	switch {
+	case r.driver == nil || r.apart > someSteps:
+	case (now - r.driver.Now()).Abs() <= maxApart:
+		r.apart = 0
+	default:
+		if r.apart++; r.apart > someSteps {
+			r.note(0, 0, fmt.Sprintf("the world's time is %v and the driver's %v: give it the driver's Time, or values and packets aren't at the same times in a film",
+				now.Round(time.Millisecond), r.driver.Now().Round(time.Millisecond)))
+		}
+	}
+}
 
 // Opening notes that an actor's channel opens.
 func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask) {

@@ -53,6 +53,7 @@ func (r *Recorder) Look(now time.Duration) {
 		return
 	}
 	r.saveDue(now)
+	r.checkClock(now)
 	r.log.begin(kindLook, now, 0).uint(0)
 	s.stamp++
 	i, from, until := 0, s.looked, s.looked+maxLooks
