@@ -64,6 +64,10 @@ func TestNode(t *testing.T) {
 		case err := <-ended:
 			require.NoError(t, err, string(out))
 			require.Contains(t, string(out), "PASS")
+			eventually(t, "all that was sent before Close", func() bool {
+				g.tick()
+				return strings.Contains(string(out), fmt.Sprintf("sent %d\n", g.door.Counters().Received))
+			})
 			require.EqualValues(t, 1, g.door.Counters().WebSockets)
 			return
 		default:

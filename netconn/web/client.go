@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
@@ -33,6 +34,8 @@ const (
 	inClient      = 1024
 	sendBuffer    = 64 << 10
 	receiveBuffer = 1 << 20
+	// lingerTime is how long the end of a WebTransport session comes after the last datagram, which it would overtake.
+	lingerTime = 20 * time.Millisecond
 )
 
 func (c DialConfig) filled() DialConfig {

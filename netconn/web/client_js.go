@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"syscall/js"
 	"time"
@@ -175,11 +176,15 @@ func (c *Client) ready() {
 
 // wrote gives the browser what it takes. What it doesn't waits here, where the oldest make room for the newest, until the next write.
 func (c *Client) wrote() {
-	if !c.open || c.ended {
-		return
+	if c.open && !c.ended {
+		c.pass(false)
 	}
+}
+
+// pass gives the browser what it takes, or all.
+func (c *Client) pass(all bool) {
 	var room []byte
-	for c.takesMore() {
+	for all || c.takesMore() {
 		p := c.out.Pop(room)
 		if p == nil {
 			return
@@ -220,6 +225,9 @@ func (c *Client) close() {
 	if c.ended {
 		return
 	}
+	if c.open && errors.Is(c.in.Failed(), net.ErrClosed) { // by Close: what waits is sent
+		c.pass(true)
+	}
 	c.ended = true
 	c.timer.Stop()
 	c.stop()
@@ -230,7 +238,11 @@ func (c *Client) close() {
 				c.object.Set(event, js.Null())
 			}
 		}
-		c.object.Call("close") // a WebSocket sends what it has before
+		if c.way == WebTransport && c.open { // its end would overtake the last datagrams; the program may have exited then
+			js.Global().Call("setTimeout", c.object.Get("close").Call("bind", c.object), lingerTime.Milliseconds())
+		} else {
+			c.object.Call("close") // a WebSocket sends what it has before
+		}
 	}
 	time.AfterFunc(dialTime, func() { // promises that are under way call them yet
 		for _, f := range c.funcs {

@@ -419,6 +419,14 @@ func isProbe(p []byte, kind byte) bool {
 	return len(p) == probeBytes && p[0] == kind && string(p[1:1+len(probeName)]) == probeName
 }
 
+// newProbe returns a probe with a nonce of zeros.
+func newProbe(kind byte) []byte {
+	p := make([]byte, probeBytes)
+	p[0] = kind
+	copy(p[1:], probeName)
+	return p
+}
+
 // bareSocket is a socket of UDP, or why there is none.
 type bareSocket struct {
 	socket udp.Socket
@@ -447,8 +455,7 @@ func listenFor(server netip.AddrPort) bareSocket {
 
 // probe asks by a socket until the server answers. It closes a socket by which nothing answers, and hint says what that may be.
 func probe(ctx context.Context, server netip.AddrPort, s udp.Socket, hint string) (udp.Socket, error) {
-	ask := append([]byte{probeAsk}, probeName...)
-	ask = append(ask, make([]byte, probeBytes-len(ask))...)
+	ask := newProbe(probeAsk)
 	if _, err := rand.Read(ask[1+len(probeName):][:probeNonce]); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -560,8 +560,7 @@ func TestLateAnswers(t *testing.T) {
 	a, b := udp.Pair(netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2"))
 	t.Cleanup(func() { require.NoError(t, errors.Join(a.Close(), b.Close())) })
 	l := &Ladder{chosen: a, way: UDP}
-	answer := append([]byte{probeAnswer}, probeName...)
-	answer = append(answer, make([]byte, probeBytes-len(answer))...)
+	answer := newProbe(probeAnswer)
 	write := func(p ...[]byte) {
 		for _, p := range p {
 			_, err := b.WriteBatch([]udp.Message{{Buf: p, Addr: a.LocalAddr()}})

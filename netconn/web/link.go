@@ -21,8 +21,6 @@ const (
 	writeTime = 5 * time.Second
 	// closeTime is how long the end of a session may take.
 	closeTime = 500 * time.Millisecond
-	// lingerTime is how long the end of a WebTransport session comes after the last datagram, which it would overtake.
-	lingerTime = 20 * time.Millisecond
 )
 
 var (

@@ -873,8 +873,7 @@ func TestCloseManySlow(t *testing.T) {
 func TestProbesLeaveLittle(t *testing.T) {
 	d := newDoor(t, ServerConfig{})
 	slow := d.must(nil)
-	ask := append([]byte{probeAsk}, probeName...)
-	ask = append(ask, make([]byte, probeBytes-len(ask))...)
+	ask := newProbe(probeAsk)
 	eventually(t, "answers are lost", func() bool {
 		_ = slow.Write(t.Context(), websocket.MessageBinary, ask)
 		return d.Counters().Unsent > 100

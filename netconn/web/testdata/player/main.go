@@ -6,7 +6,9 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -24,6 +26,7 @@ import (
 const (
 	messages = 60
 	large    = 20_000 // bytes of one that fills packets
+	last     = 60     // datagrams of 1000 bytes before Close, fewer than a SendBuffer has
 	// leastSize is that of the packets that are found, in both directions, above the base size of 1024; from Chromium datagrams have 1215 bytes at most, netcode's 25 among them.
 	leastSize = 1215 - 25 - 16
 )
@@ -73,8 +76,31 @@ func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	s.got = append(s.got, string(b))
 }
 
+// leave closes the driver when more waits than the browser takes at once: all is sent.
+func leave(cl *driver.Driver, socket *measured, server string) error {
+	to, err := netip.ParseAddrPort(server)
+	if err != nil {
+		return err
+	}
+	before := socket.Counters()
+	for range last {
+		if _, err := socket.WriteBatch([]udp.Message{{Buf: make([]byte, 1000), Addr: to}}); err != nil {
+			return err
+		}
+	}
+	if err := cl.Close(); err != nil {
+		return err
+	}
+	n := socket.Counters()
+	if n.Sent < before.Sent+last {
+		return fmt.Errorf("%d of the last %d datagrams and more were sent", n.Sent-before.Sent, last)
+	}
+	fmt.Println("sent", n.Sent)
+	return nil
+}
+
 // run plays: url, way, hash of the certificate or -, key and address of the server.
-func run(args []string) error {
+func run(args []string) (err error) {
 	if len(args) != 5 {
 		return fmt.Errorf("%d arguments: %q", len(args), args)
 	}
@@ -103,7 +129,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
+	defer func() { err = errors.Join(err, leave(cl, socket, args[4])) }()
 	got, sent := &sink{}, []string{}
 	var ch *channel.Channel
 	for end := time.Now().Add(30 * time.Second); ; {
