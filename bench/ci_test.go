@@ -4,8 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -103,4 +105,32 @@ func TestKilledCI(t *testing.T) {
 	require.Equal(t, 143, exit.ExitCode(), "%s", out)
 	require.Contains(t, string(out), "FAIL")
 	require.NotContains(t, string(out), "all passed")
+}
+
+// TestKilledSteady: nothing of .ci/steady goes on when it is killed, so that no busy loop takes a core for ever.
+func TestKilledSteady(t *testing.T) {
+	for _, name := range []string{"bash", "setsid"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip("no " + name + " here: apt-get install bash util-linux")
+		}
+	}
+	bin := t.TempDir()
+	runs := filepath.Join(bin, "runs")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\nprintf '#!/bin/sh\\ntouch "+runs+"\\n' >$3\nchmod +x $3\n"), 0o700)) // go build -o FILE
+	cmd := exec.Command("setsid", "bash", filepath.Join("..", ".ci", "steady"), "-b", "-n", "1", "1-echo")
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "TMPDIR="+bin)
+	require.NoError(t, cmd.Start())
+	waits := func(why string, done func() bool) {
+		for begin := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
+			if time.Since(begin) > time.Minute {
+				_ = exec.Command("bash", "-c", "kill -9 -- -"+strconv.Itoa(cmd.Process.Pid)).Run()
+				require.Fail(t, why)
+			}
+		}
+	}
+	waits("the program never ran", func() bool { _, err := os.Stat(runs); return err == nil })
+	_ = cmd.Process.Kill() // it may have ended
+	_ = cmd.Wait()
+	group := "kill -0 -- -" + strconv.Itoa(cmd.Process.Pid)
+	waits("a busy loop goes on", func() bool { return exec.Command("bash", "-c", group).Run() != nil })
 }
