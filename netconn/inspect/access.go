@@ -31,8 +31,9 @@ func (i *Inspector) allowed(r *http.Request) bool {
 	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r)
 }
 
-// fromElsewhere reports a request that a browser makes for another site's page, but for links that somebody follows, and one that a
-// proxy has passed on. Browsers that don't tell the site still tell the page's origin.
+// fromElsewhere reports a request that a browser makes for another site's page, and one that a proxy has passed on. Links to the page that somebody
+// follows are none; a browser says the same of windows that the other page opens, and of what it loads in advance, so events and films aren't had by
+// links. Browsers that don't tell the site still tell the page's origin.
 func fromElsewhere(r *http.Request) bool {
 	h := r.Header
 	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via"} {
@@ -45,7 +46,7 @@ func fromElsewhere(r *http.Request) bool {
 	}
 	switch h.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
-		return h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document"
+		return h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document" || !strings.HasSuffix(r.URL.Path, "/")
 	}
 	return false
 }

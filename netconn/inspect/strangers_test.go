@@ -74,6 +74,11 @@ func TestAccess(t *testing.T) {
 	link.Header.Set("Sec-Fetch-Mode", "navigate")
 	link.Header.Set("Sec-Fetch-Dest", "document")
 	require.True(t, plain.allowed(link), "a link that somebody follows here")
+	for _, path := range []string{"events", "past", "json", "export", "text", "page.js"} { // a window that the other page opens, or what it loads in advance
+		link.URL.Path = "/net/" + path
+		require.False(t, plain.allowed(link), path)
+	}
+	link.URL.Path = "/net/"
 	link.Header.Set("Sec-Fetch-Dest", "iframe")
 	require.False(t, plain.allowed(link))
 	require.Equal(t, 200, code(plain, "127.0.0.1:9", "localhost:8080", file, "Origin", "http://localhost:8080"))

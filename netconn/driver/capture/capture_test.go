@@ -217,6 +217,28 @@ func TestPanic(t *testing.T) {
 	require.False(t, result.Complete)
 }
 
+// TestDamagedAnywhere: a file of which any bytes are others is a capture of another run, or damaged, and nothing else is said of it.
+func TestDamagedAnywhere(t *testing.T) {
+	file := smallCapture(t, 0)
+	for at := len("bunchnet capture 1\n"); at < len(file); at++ {
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			for _, n := range []int{1, 12} {
+				bad := bytes.Clone(file)
+				for i := at; i < min(at+n, len(bad)); i++ {
+					bad[i] = b
+				}
+				_, err := capture.Replay(bytes.NewReader(bad), bootSmall(0))
+				if err != nil && !errors.Is(err, capture.ErrDiverged) {
+					require.ErrorIs(t, err, capture.ErrFormat, "%d bytes of %d at %d", n, b, at)
+				}
+				if _, err = capture.Summarize(bytes.NewReader(bad)); err != nil {
+					require.ErrorIs(t, err, capture.ErrFormat, "%d bytes of %d at %d", n, b, at)
+				}
+			}
+		}
+	}
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

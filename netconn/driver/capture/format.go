@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -149,31 +150,32 @@ func (s *source) byte() byte {
 	return b
 }
 
-func (s *source) uvarint(limit uint64) uint64 {
-	if s.err != nil {
-		return 0
+func (s *source) uvarint(limit uint64) (v uint64) {
+	for i := range binary.MaxVarintLen64 {
+		b := s.byte()
+		if s.err != nil {
+			return 0
+		}
+		if i == binary.MaxVarintLen64-1 && b > 1 {
+			break // more than 64 bits
+		}
+		v |= uint64(b&0x7f) << (7 * i)
+		if b >= 0x80 {
+			continue
+		}
+		if v > limit {
+			s.fail(fmt.Errorf("%w: %d where %d is the most", ErrFormat, v, limit))
+			return 0
+		}
+		return v
 	}
-	v, err := binary.ReadUvarint(s.r)
-	if err != nil {
-		s.fail(err)
-		return 0
-	}
-	if v > limit {
-		s.fail(fmt.Errorf("%w: %d where %d is the most", ErrFormat, v, limit))
-		return 0
-	}
-	return v
+	s.fail(fmt.Errorf("%w: a number of more than 64 bits", ErrFormat))
+	return 0
 }
 
 func (s *source) varint() int64 {
-	if s.err != nil {
-		return 0
-	}
-	v, err := binary.ReadVarint(s.r)
-	if err != nil {
-		s.fail(err)
-	}
-	return v
+	v := s.uvarint(math.MaxUint64)
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (s *source) uint64() (v uint64) {
