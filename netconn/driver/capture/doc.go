@@ -33,8 +33,9 @@
 //
 //	result, err := capture.Replay(file, boot)  // later: no error means the same states and the same datagrams
 //
-// The inputs of a tick are written at the end of the tick, also if it panics. So the file holds all inputs that led to a crash, and
-// the replay crashes too. go run ./bench/capture2test turns a file into a Go test.
+// Each input is written before the program gets it. So the file holds all inputs that led to a crash, and the replay crashes too, or hangs,
+// also where the process ends at once: by a fatal error, such as a stack that overflows, or by kill -9 in a tick that never ends. So don't
+// give Record a buffered writer. go run ./bench/capture2test turns a file into a Go test.
 //
 // # The file
 //

@@ -43,7 +43,7 @@ type Recorder struct {
 	w       io.Writer
 	out     Outside
 	program Program
-	buf     []byte // events of the current tick or call
+	buf     []byte // events to be written
 	size    int64
 	ticks   int
 	base    time.Time // the first time, with its monotonic reading
@@ -151,7 +151,7 @@ func (r *Recorder) done(err error) {
 	r.buf = append(r.buf, text...)
 }
 
-// flush writes the buffered events.
+// flush writes the buffered events. What the program reads is written before the program gets it, for the case that it is its last.
 func (r *Recorder) flush() {
 	if r.err == nil && r.size+int64(len(r.buf)) > r.cfg.MaxBytes {
 		r.err = ErrFull
@@ -178,6 +178,7 @@ func (r *Recorder) time(e event, t time.Time) {
 	r.buf = append(r.buf, byte(e))
 	r.buf = binary.AppendVarint(r.buf, t.UnixNano()-r.last)
 	r.last = t.UnixNano()
+	r.flush()
 }
 
 func (r *Recorder) clock() time.Time {
@@ -192,6 +193,7 @@ func (r *Recorder) bytes(e event, p []byte) {
 	r.buf = append(r.buf, byte(e))
 	r.buf = binary.AppendUvarint(r.buf, uint64(len(p)))
 	r.buf = append(r.buf, p...)
+	r.flush()
 }
 
 // addr writes an address. A zone that is too long for the file is left out.
@@ -249,6 +251,7 @@ func (r *Recorder) read(msgs []udp.Message, err error) {
 		r.buf = append(r.buf, p...)
 	}
 	r.buf = append(r.buf, byte(failureOf(err)))
+	r.flush()
 }
 
 func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
@@ -266,6 +269,7 @@ func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 		r.buf = binary.AppendUvarint(r.buf, uint64(n))
 		r.buf = append(r.buf, byte(failed))
 		r.writes = 0
+		r.flush()
 	}
 	return n, failed.err()
 }
