@@ -20,15 +20,29 @@ func cookie(token string) *http.Cookie {
 	return &http.Cookie{Name: "bunchnet-inspect-" + hex.EncodeToString(sum[:4]), Value: base64.RawURLEncoding.EncodeToString([]byte(token))}
 }
 
-// allowed reports whether a request may see the driver: what Config.Allow says, or who has the token, or who is on this
-// machine and calls it by a name of the loopback. The last keeps out pages of other sites that have their own name
-// lead here (DNS rebinding), foreign pages, which could take all the viewers' places though not read what they get, and who comes
-// through a proxy on this machine that says so.
+// allowed reports whether a request may see the driver. Config.Allow decides, or the token, where one is set. Without both a request must come
+// from this machine and call it by a name of the loopback. That keeps out pages of other sites that have their own name lead here (DNS
+// rebinding), foreign pages, which could take all the viewers' places though not read what they get, and who comes through a proxy
+// on this machine that says so. A proxy that doesn't say so is why a token is asked of this machine's own requests too.
 func (i *Inspector) allowed(r *http.Request) bool {
-	if i.cfg.Allow != nil {
+	switch {
+	case i.cfg.Allow != nil:
 		return i.cfg.Allow(r)
+	case i.cfg.Token != "":
+		return i.hasToken(r)
 	}
-	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r)
+	return fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r)
+}
+
+// refusal says whom the inspector answers, to those whom it doesn't.
+func (i *Inspector) refusal() string {
+	switch {
+	case i.cfg.Allow != nil:
+		return "inspect: not for you: Config.Allow refused the request"
+	case i.cfg.Token != "":
+		return "inspect: not for you: the request needs the token of Config.Token"
+	}
+	return "inspect: not for you: only this machine's own requests to localhost are answered; others need Config.Token"
 }
 
 // fromElsewhere reports a request that a browser makes for another site's page, and one that a proxy has passed on. Links to the page that somebody
@@ -52,9 +66,6 @@ func fromElsewhere(r *http.Request) bool {
 }
 
 func (i *Inspector) hasToken(r *http.Request) bool {
-	if i.cfg.Token == "" {
-		return false
-	}
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if ok && same(bearer, i.cfg.Token) || same(r.URL.Query().Get("token"), i.cfg.Token) {
 		return true

@@ -36,9 +36,10 @@
 //
 // It shows addresses, names and sizes, never payloads, keys or what was said at the login; with Config.Past also all values of actors,
 // those of owners too. By default it answers this machine only, and only under names of the loopback, so that no other site's page can read
-// it through a browser here, or take the viewers' places without a window that shows it. Links on other sites lead to the page only. Behind a reverse proxy on this machine every request seems to come from this
-// machine. Requests with a header such as X-Forwarded-For are refused; with proxies that set none, use Token or Allow. Config.Token lets in
-// who has it, from anywhere and under any name; Config.Allow is a check of your own instead of both.
+// it through a browser here, or take the viewers' places without a window that shows it. Links on other sites lead to the page only. Behind a
+// reverse proxy on this machine every request seems to come from this machine. Requests with a header such as X-Forwarded-For are
+// refused; with proxies that set none, as nginx by default, set Config.Token or Config.Allow. With Config.Token only requests with the token
+// are answered, from anywhere and under any name; this machine's own need it too. Config.Allow is a check of your own instead of all these rules.
 //
 // # How it gets at the driver
 //

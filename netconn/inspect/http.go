@@ -39,7 +39,7 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !i.allowed(r) {
-		http.Error(w, "inspect: not for you: only this machine's own requests to localhost are answered, and who has Config.Token", http.StatusForbidden)
+		http.Error(w, i.refusal(), http.StatusForbidden)
 		return
 	}
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]

@@ -32,9 +32,9 @@ type Config struct {
 	Figures func() []Figure
 	// Past is a flight recorder of the server's world: the page then has a link to what it keeps. May be nil.
 	Past *flight.Recorder
-	// Token lets viewers on other machines in. They send it as a Bearer token in the Authorization header, or as ?token= in the address, which the
-	// page turns into a cookie. Use at least 128 random bits and serve it over HTTPS. Default: none, and only this machine is answered, at
-	// loopback addresses and localhost.
+	// Token is what viewers need, on this machine as on others. They send it as a Bearer token in the Authorization header, or as ?token= in the
+	// address, which the page turns into a cookie. Use at least 128 random bits and serve it over HTTPS. Default: none, and only this machine is
+	// answered, at loopback addresses and localhost.
 	Token string
 	// Allow decides who is let in, instead of all these rules. May be nil.
 	Allow func(r *http.Request) bool
