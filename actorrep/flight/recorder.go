@@ -122,8 +122,9 @@ func (r *Recorder) Err() error {
 // Bytes is the memory in use for what is kept, at most Config.MaxBytes besides films that are in use.
 func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
 
-// Close ends the recording. What is kept can still be taken.
+// Close ends the recording. It saves a film that is due at once, and waits until all films are written. What is kept can still be taken.
 func (r *Recorder) Close() error {
+	r.saveRest()
 	r.ended = true
 	observe(r.world, nil)
 	if r.rec == nil {

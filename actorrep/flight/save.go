@@ -25,12 +25,13 @@ type Saving struct {
 	Left bool
 	// After is how long the recording goes on after the event before the film is saved. After a panic it is saved at once. Default 1 s.
 	After time.Duration
-	// Most is how many films the recorder saves. Default 10.
+	// Most is how many films the recorder saves. Those that fail, such as on a full disk, count too. Default 10.
 	Most int
 	// Capture is the file to which package netconn/driver/capture records the run. Films include it as View.Capture. When it is larger than 64
 	// MiB, films are saved without it, and Saved gets ErrCapture. Default: none.
 	Capture string
-	// Saved is called on a goroutine of its own with the name of each saved file, or with the error why it wasn't saved. May be nil.
+	// Saved is called on a goroutine of its own with the name of each saved file, or with the error why it wasn't saved. Close waits for it, so
+	// it must not wait for the goroutine that ticks. May be nil.
 	Saved func(file string, err error)
 }
 
@@ -40,6 +41,8 @@ var (
 	ErrNoDir = errors.New("flight: no folder for films; set Config.Save.Dir")
 	// ErrMost: Config.Save.Most films were saved already.
 	ErrMost = errors.New("flight: as many films are saved as Config.Save.Most allows")
+	// ErrEnded: the recorder is closed.
+	ErrEnded = errors.New("flight: the recorder is closed")
 	// ErrCapture: Config.Save.Capture is larger than 64 MiB. The film was saved without it.
 	ErrCapture = errors.New("flight: the capture is larger than 64 MiB; the film is without it")
 )
@@ -70,7 +73,7 @@ func newSaver(cfg Saving) saver {
 }
 
 // Save notes why, and saves a film Config.Save.After later: for a key, or a checker that failed. While one is due that one is it for both.
-// Errors: ErrNoDir and ErrMost.
+// Errors: ErrNoDir, ErrMost and, after Close, ErrEnded.
 func (r *Recorder) Save(why string) error {
 	r.Note(0, why)
 	return r.trigger(why)
@@ -82,6 +85,8 @@ func (r *Recorder) trigger(why string) error {
 	switch {
 	case s.cfg.Dir == "":
 		return ErrNoDir
+	case r.ended:
+		return ErrEnded
 	case s.due != 0:
 		return nil
 	case s.films == s.cfg.Most:
@@ -100,15 +105,31 @@ func (r *Recorder) saveDue(now time.Duration) {
 	}
 	select {
 	case s.busy <- struct{}{}:
+		r.save()
 	default:
-		return
 	}
+}
+
+// save saves the film that is due, on a goroutine of its own. It is busy until then.
+func (r *Recorder) save() {
+	s := &r.saver
 	s.due = 0
 	film, view := r.Take(), s.view()
 	go func() {
 		s.cfg.Saved(s.write(film, view))
 		<-s.busy
 	}()
+}
+
+// saveRest saves the film that is due at once, and waits until all are written.
+func (r *Recorder) saveRest() {
+	s := &r.saver
+	s.busy <- struct{}{}
+	if s.due != 0 {
+		r.save()
+		s.busy <- struct{}{}
+	}
+	<-s.busy
 }
 
 // SavePanic saves a film of a panic, and panics on. It is for the goroutine that ticks:

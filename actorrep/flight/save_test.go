@@ -241,3 +241,47 @@ func TestSaveLeft(t *testing.T) {
 	require.Empty(t, told.errs)
 	require.Empty(t, told.files)
 }
+
+// TestSavedAtClose: what was to be saved when the recorder is closed is saved by then, also behind a film that is still being written, and who asks later is told.
+func TestSavedAtClose(t *testing.T) {
+	for _, writing := range []bool{false, true} {
+		dir, told, hold := t.TempDir(), newSaves(), make(chan bool)
+		saved := func(file string, err error) {
+			if writing && strings.HasSuffix(file, "film-001.html") {
+				<-hold
+			}
+			told.saved(file, err)
+		}
+		w := actorrep.NewServer(actorrep.Config{})
+		rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Left: true, After: time.Second, Saved: saved}})
+		require.NoError(t, err)
+		now := time.Duration(0)
+		step := func(n int) {
+			for range n {
+				now += time.Second / 60
+				w.Step(now)
+			}
+		}
+		step(10)
+		if writing {
+			require.NoError(t, rec.Save("the first"))
+			step(70)
+			time.AfterFunc(50*time.Millisecond, func() { close(hold) })
+		}
+		rec.Trace(&nettrace.Event{Kind: nettrace.ConnClosed, At: now, Conn: 7, A: uint64(netconn.TimedOut)})
+		step(3) // the server ends when nobody is left
+		require.Empty(t, told.files)
+		require.NoError(t, rec.Close())
+		if writing {
+			require.Len(t, told.files, 2)
+			require.Contains(t, text(t, <-told.files), "the first</h1>")
+		}
+		require.Len(t, told.files, 1)
+		d := readPage(t, text(t, <-told.files))
+		require.Equal(t, "connection 7: timed out", strings.TrimPrefix(d.Title, "bunchnet, "))
+		require.ErrorIs(t, rec.Save("later"), flight.ErrEnded)
+		require.NoError(t, rec.Close())
+		require.Empty(t, told.files)
+		require.Empty(t, told.errs)
+	}
+}
