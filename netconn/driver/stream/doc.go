@@ -63,7 +63,9 @@
 //	of these, of one connection       Config.MaxPerConn, 16, until the program has closed them and their channels are gone; more are refused
 //	of these, not accepted yet        Config.Backlog, 64; more are refused
 //
-// A closed stream keeps what was written to it until the peer gives credit for it, or the connection ends: MaxPerConn times Buffer at most.
+// A closed stream keeps what was written to it until the peer gives credit for it, or the connection ends: of the streams that a Listener accepted,
+// MaxPerConn times Buffer at most. An end that opens streams to a peer that it doesn't trust bounds by itself how many it opens: the peer decides how
+// long each of them, and its channel, is there.
 //
 // The opener of a stream that is refused gets a [Refusal] from Read and Write, which says which bound it was.
 package stream
