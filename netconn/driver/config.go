@@ -66,6 +66,13 @@ type Config struct {
 	// holds, or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that reached it. Run
 	// also reads between ticks, while there is time.
 	MaxDatagrams int
+	// MaxConnDatagrams bounds what a server handles of one connection while it can't keep up: from when it has read 1024 datagrams, or a quarter of
+	// MaxDatagrams, without its socket having been empty, so that datagrams of all clients are about to be lost, until no connection has exceeded the bound for
+	// 10 s. Of each tick it drops the rest of that connection's datagrams, as if the network had lost them, at little cost. A server with one connection has no
+	// bound. Up to 16777216, default 128; negative no bound. Counters.Shed and the reason flood of Refusals count what is dropped, and the Logger names
+	// the connection. It can't help against datagrams that come faster than the machine reads them, some hundred thousand a second: the system drops
+	// those, whoever they are from.
+	MaxConnDatagrams int
 	// Prompt makes Run send at once what handlers and Do write, instead of at the next tick. That lowers latency, but
 	// sends more and smaller packets and checks every connection each time: use it for hundreds of connections rather
 	// than thousands. It needs a socket whose read SetReadDeadline interrupts from another goroutine, such as those of
@@ -120,7 +127,9 @@ type Config struct {
 const (
 	minDatagrams   = 4096
 	datagramsAConn = 4
-	minPerAddr     = 4
+	// defaultConnDatagrams is more than games send in a tick, and in a second that was a hitch.
+	defaultConnDatagrams = 128
+	minPerAddr           = 4
 
 	maxMaxDatagrams = 1 << 24
 	maxMaxConns     = 1 << 20
@@ -150,6 +159,7 @@ func (c Config) filled() Config {
 	if c.MaxDatagrams == 0 {
 		c.MaxDatagrams = max(minDatagrams, datagramsAConn*c.MaxConns)
 	}
+	c.MaxConnDatagrams = cmp.Or(c.MaxConnDatagrams, defaultConnDatagrams)
 	c.MaxDatagram = cmp.Or(c.MaxDatagram, 1452)
 	c.Server.MaxNetSpeed = cmp.Or(c.Server.MaxNetSpeed, c.NetSpeed)
 	c.Client.NetSpeed = cmp.Or(c.Client.NetSpeed, c.NetSpeed)

@@ -24,6 +24,9 @@ type Conn struct {
 	// User holds whatever the game puts there.
 	User any
 
+	datagrams int  // handled since the last tick
+	floods    bool // some were dropped, and the log has it
+
 	driver *Driver
 	addr   netip.AddrPort
 	began  time.Duration

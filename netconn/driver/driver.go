@@ -31,6 +31,8 @@ type Counters struct {
 	NoRoom, NoLogin uint64
 	// ReadsBounded counts the ticks that read Config.MaxDatagrams datagrams and left the rest to the next tick.
 	ReadsBounded uint64
+	// Shed counts datagrams dropped because their connection had Config.MaxConnDatagrams in this tick already.
+	Shed uint64
 }
 
 // Driver is a socket and its connections. All methods except Do and Done belong to the goroutine that ticks the driver,
@@ -77,6 +79,7 @@ type Driver struct {
 	waiting bool  // a read is in progress that Do may interrupt
 
 	beforeFlush calls
+	share       share
 	sharing     []*Conn // connections whose bandwidth use is measured, because senders of SendSpare wait
 }
 
@@ -235,6 +238,7 @@ func (d *Driver) fetch(n int) {
 }
 
 func (d *Driver) dispatch(at time.Duration, n int) {
+	d.hasRead(at, n)
 	d.fetch(n)
 	in := d.in[:n] // a callback may call Rebind, which replaces d.in
 	for i := range in {
@@ -244,6 +248,9 @@ func (d *Driver) dispatch(at time.Duration, n int) {
 		m := &in[i]
 		d.Counters.DatagramsIn++
 		d.Counters.BytesIn += uint64(m.N)
+		if d.excess(m.Addr) {
+			continue
+		}
 		p, ok := d.checked(m.Data())
 		switch {
 		case !ok:
@@ -273,7 +280,9 @@ func (d *Driver) checked(p []byte) ([]byte, bool) {
 }
 
 func (d *Driver) postDispatch(at time.Duration) {
+	d.endShare(at)
 	for _, c := range d.conns {
+		c.datagrams = 0
 		c.PostTickDispatch(at)
 	}
 }

@@ -143,6 +143,7 @@ func (c *Config) check() error {
 	}
 	err := setting.First(
 		optional("MaxDatagrams", c.MaxDatagrams, 1, maxMaxDatagrams),
+		optional("MaxConnDatagrams", max(c.MaxConnDatagrams, 0), 1, maxMaxDatagrams),
 		optional("MaxConns", c.MaxConns, 1, maxMaxConns),
 		optional("NetSpeed", c.NetSpeed, congestion.MinNetSpeed, math.MaxInt32),
 		optional("TickRate", c.TickRate, 1, maxTickRate),

@@ -29,6 +29,7 @@ import (
 //	                         arrives on it is ignored, and the peer isn't told
 //	no_room                  PlainUnreal: MaxConns or MaxPerAddr
 //	no_login                 LoginTimeout
+//	flood                    a connection's datagram beyond MaxConnDatagrams of a tick, while the server can't keep up
 //
 // Of more than one link:
 //
@@ -96,6 +97,7 @@ func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 		refusals.Of("corrupt", d.Counters.Corrupt), refusals.Of("packet", d.Counters.Refused), refusals.Of("stale_packet", n.stale),
 		refusals.Of("unknown_type", n.unknownType), refusals.Of("may_not_open", n.mayNotOpen), refusals.Of("no_handler", n.noHandler),
 		refusals.Of("no_room", d.Counters.NoRoom), refusals.Of("no_login", d.Counters.NoLogin),
+		refusals.Of("flood", d.Counters.Shed),
 	})
 	switch {
 	case !more:

@@ -83,6 +83,9 @@ func (s *slotServer[M]) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 
 // Payload is a callback of the handshake's machine.
 func (s *slotServer[M]) Payload(slot int, p []byte) {
+	if c := s.conns[slot]; c != nil {
+		c.datagrams++
+	}
 	s.d.receivedPacket(s.conns[slot], s.at, p)
 }
 

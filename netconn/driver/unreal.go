@@ -79,7 +79,9 @@ func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) 
 	case peer == nil:
 		s.handshake.UnknownGame(at, from, p)
 	default:
-		s.d.receivedPacket(peer.conn, at, p)
+		if s.d.receivedPacket(peer.conn, at, p) { // what isn't may be anybody's
+			peer.conn.datagrams++
+		}
 		s.drop(peer)
 	}
 }
