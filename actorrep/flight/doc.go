@@ -5,17 +5,19 @@
 //	http.Handle("/net/", inspect.New(srv, inspect.Config{Past: past}))
 //
 // Give World.Step the driver's Time: a film whose values have other times than its packets has a note that says so.
-// The inspector's page then has a link Look back, and the key S saves it. Config.Save saves films to a folder by itself: when a prediction
-// was corrected by much, when a connection was lost, when the game calls Save, for a key or for a checker that failed; and when it panics:
+// The inspector's page then has a link Look back, and the key S saves it. With Config.Save the recorder saves films to a folder: when a prediction
+// was corrected by much, when a connection was lost, when the game calls Save, and when it panics:
 //
 //	cfg := flight.Config{Save: flight.Saving{Dir: "films", Correction: 50, Left: true}}
 //	...
 //	defer past.SavePanic()   // on the goroutine that ticks
 //	...
 //	err := past.Save("the checker: " + failure)
+//	...
+//	err = past.Close()       // at the end: it saves a film that is still due
 //
-// A run that package netconn/driver/capture records goes into these films with Save.Capture, and go run ./bench/capture2test film-001.html
-// makes a test of one that plays the run again, up to that moment. Boot the replay without a folder.
+// With Save.Capture these films include the run that package netconn/driver/capture records, up to the film's end. bench/capture2test makes
+// a Go test of such a film, which replays the run. A program that is booted for a replay must have no Save.Dir, or the replay saves films too.
 //
 // Without a folder, on the driver's goroutine:
 //
@@ -60,9 +62,9 @@
 // # Bounds
 //
 //	a capture        64 MiB, with Save.Capture
-//	memory           Config.MaxBytes, 64 MiB, for what is kept. The oldest is dropped first. While films are in use they hold what they
-//	                 show, up to as much again each
-//	besides          a replay.Recorder's buffers, and its list of checkpoints, which has 1.5 MiB at most
+//	memory           Config.MaxBytes, 64 MiB, for what is kept. The oldest is dropped first. Each film in use holds what it shows, up to
+//	                 as much again
+//	more memory      outside Config.MaxBytes: the buffers of a replay.Recorder, and its list of checkpoints, 1.5 MiB at most
 //	work             for each record, packet, call and ack some bytes in a log; and as for any recording, the actors that changed. A Step
 //	                 looks at 32 actors for values that nobody is told. A checkpoint, each 5 s, copies at most 512 actors a Step
 //	a client's Look  the actors that it owns, and 256 others in turn. A field that is neither a number nor a string is formatted, which

@@ -18,14 +18,15 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// Config configures a Recorder. The zero value has the defaults.
+// Config configures a Recorder. The zero value has the defaults. New returns ErrConfig for a value out of range, and for a folder that
+// isn't there.
 type Config struct {
-	// Keep is for how long things are kept, while MaxBytes has room. Default 1 minute.
+	// Keep is how long what is recorded is kept, while MaxBytes has room. Default 1 minute, which 0 is too; any positive time.
 	Keep time.Duration
-	// MaxBytes bounds the memory in bytes: a quarter for the world, the rest for packets and what they carried. When it is full, the oldest is
-	// dropped before it is Keep old. Default 64 MiB, at least 1 MiB.
+	// MaxBytes bounds the memory for what is kept, in bytes: a quarter of it for the world, the rest for packets and what they carried. When it is
+	// full, the oldest is dropped before it is Keep old. Default 64 MiB, which 0 is too; 1 MiB or more.
 	MaxBytes int
-	// Save saves films by itself.
+	// Save has the recorder save films to a folder, when the game asks for one and at events. Default: none are saved.
 	Save Saving
 }
 
@@ -86,8 +87,8 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep < 0 || cfg.MaxBytes < 1<<20 {
 		return nil, fmt.Errorf("%w: Keep %v must be positive, MaxBytes %d at least 1 MiB", ErrConfig, cfg.Keep, cfg.MaxBytes)
 	}
-	if s := &cfg.Save; s.Correction < 0 || s.After < 0 || s.Most < 0 {
-		return nil, fmt.Errorf("%w: Save has Correction %v, After %v and Most %d", ErrConfig, s.Correction, s.After, s.Most)
+	if err := cfg.Save.check(); err != nil {
+		return nil, err
 	}
 	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
 	pages := cfg.MaxBytes / pageBytes
@@ -119,10 +120,11 @@ func (r *Recorder) Err() error {
 	return r.rec.Err()
 }
 
-// Bytes is the memory in use for what is kept, at most Config.MaxBytes besides films that are in use.
+// Bytes is the memory in use, for what is kept and for films that are in use. Without films in use it is at most Config.MaxBytes.
 func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
 
-// Close ends the recording. It saves a film that is due at once, and waits until all films are written. What is kept can still be taken.
+// Close ends the recording. A film that is due is saved now, and Close waits until all films are written and Config.Save.Saved has
+// returned. What is kept can still be taken.
 func (r *Recorder) Close() error {
 	r.saveRest()
 	r.ended = true

@@ -12,27 +12,50 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
-// Saving says where films are saved, and which events save one, besides Recorder.Save. The zero value saves nothing.
+// Saving says where films are saved, and which events save one, besides a call of Recorder.Save. The zero value saves nothing. A film is
+// saved within World.Step, or by Recorder.Close.
 type Saving struct {
-	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; existing files are never overwritten. Until a
-	// film is whole its name ends in .part; a process that is killed meanwhile leaves that. Default: no film is saved.
+	// Dir is the folder for the films, which must exist. Their names are film-001.html to film-999.html; existing files are never overwritten.
+	// Default: no film is saved, whatever the other fields are.
 	Dir string
 	// View returns what a film shows. It is called on the driver's goroutine. Default: the zero View.
 	View func() View
-	// Correction saves a film when a prediction was corrected by more than so many times its tolerance. Default 0: never.
+	// Correction saves a film when a correction moved a prediction by more than Correction times the field's tolerance, the number in its
+	// predict tag. Default 0: no correction saves a film.
 	Correction float64
 	// Left saves a film when a connection ends without Close at either end: it timed out, or broke a rule.
 	Left bool
-	// After is how long the recording goes on after the event before the film is saved. After a panic it is saved at once. Default 1 s.
+	// After is how long the recording goes on after the event before the film is saved, so that the film shows what followed. After a panic
+	// the film is saved at once. Default 1 s, which 0 is too; 1 ns saves in the next Step.
 	After time.Duration
-	// Most is how many films the recorder saves. Those that fail, such as on a full disk, count too. Default 10.
+	// Most is the largest number of films that the recorder saves. Those that fail, such as on a full disk, count too; films of a panic don't.
+	// Default 10, which 0 is too.
 	Most int
 	// Capture is the file to which package netconn/driver/capture records the run. Films include it as View.Capture. When it is larger than 64
 	// MiB, films are saved without it, and Saved gets ErrCapture. Default: none.
 	Capture string
-	// Saved is called on a goroutine of its own with the name of each saved file, or with the error why it wasn't saved. Close waits for it, so
-	// it must not wait for the goroutine that ticks. May be nil.
+	// Saved is called with the name of each saved file, or with the reason why a film couldn't be saved, such as a full disk. It is called on a
+	// goroutine of its own; after a panic on the one that panics. Close waits for it, so it must not wait for the goroutine that ticks.
+	// Default nil: nobody is told.
 	Saved func(file string, err error)
+}
+
+// check returns an ErrConfig for settings that can't save.
+func (s *Saving) check() error {
+	if !(s.Correction >= 0) || s.After < 0 || s.Most < 0 {
+		return fmt.Errorf("%w: Save has Correction %v, After %v and Most %d; none may be negative", ErrConfig, s.Correction, s.After, s.Most)
+	}
+	if s.Dir == "" {
+		return nil
+	}
+	info, err := os.Stat(s.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: Save.Dir: %w", ErrConfig, err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%w: Save.Dir: %s is no folder", ErrConfig, s.Dir)
+	}
+	return nil
 }
 
 // Errors of Save.
@@ -72,8 +95,9 @@ func newSaver(cfg Saving) saver {
 	return saver{cfg: cfg, busy: make(chan struct{}, 1)}
 }
 
-// Save notes why, and saves a film Config.Save.After later: for a key, or a checker that failed. While one is due that one is it for both.
-// Errors: ErrNoDir, ErrMost and, after Close, ErrEnded.
+// Save adds why to the time line as a note, and has a film saved Config.Save.After later. Call it for a key, or for a checker that failed.
+// While a film is due, a further call adds only its note, which that film shows. An error says that no film will be saved: ErrNoDir, ErrMost or,
+// after Close, ErrEnded. Config.Save.Saved gets the file's name, or an error of writing it.
 func (r *Recorder) Save(why string) error {
 	r.Note(0, why)
 	return r.trigger(why)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -284,4 +285,18 @@ func TestSavedAtClose(t *testing.T) {
 		require.Empty(t, told.files)
 		require.Empty(t, told.errs)
 	}
+}
+
+// TestSaveWhereNoFolderIs: films that could never be saved are an error of New, since nobody may be told of it later.
+func TestSaveWhereNoFolderIs(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, at := range []string{filepath.Join(dir, "films"), file} {
+		_, err := flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{Save: flight.Saving{Dir: at}})
+		require.ErrorIs(t, err, flight.ErrConfig)
+		require.ErrorContains(t, err, at)
+	}
+	_, err := flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{Save: flight.Saving{Correction: math.NaN()}})
+	require.ErrorIs(t, err, flight.ErrConfig)
 }
