@@ -69,7 +69,7 @@ func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
 func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) (fits bool) {
 	fits = true
 	if u.Kind == Quat {
-		for i, f := range fromQuat(v, w.Bits) {
+		for i, f := range fromQuat(v) {
 			u.storeFloat(unsafe.Add(obj, u.offsets[i]), f)
 		}
 		return true

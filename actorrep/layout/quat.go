@@ -101,12 +101,17 @@ func quatOf(v []uint64) (n [4]int64) {
 }
 
 // fromQuat is a rotation as the game has it.
-func fromQuat(v []uint64, bits uint8) (f [4]float64) {
+func fromQuat(v []uint64) (f [4]float64) {
 	if v[0] == notQuat && v[1]|v[2]|v[3] == 0 {
 		return f
 	}
-	for i, n := range quatOf(v) {
-		f[i] = float64(n) / (float64(largestPart(bits)) * math.Sqrt2)
+	n, sum := quatOf(v), int64(0)
+	for _, part := range n {
+		sum += part * part
+	}
+	length := math.Sqrt(float64(max(sum, 1))) // not quite that of all others: the largest number is rounded too
+	for i := range n {
+		f[i] = float64(n[i]) / length
 	}
 	return f
 }

@@ -86,7 +86,7 @@ func TestQuaternions(t *testing.T) {
 			a, b, c, d := Quaternion(dst.Rot[0], dst.Rot[1], dst.Rot[2], dst.Rot[3], 15)
 			require.Equal(t, v, []uint64{a, b, c, d}, "what arrived is sent on as it is")
 			require.Less(t, angle(src.Rot, dst.Rot), 2*2.2*math.Sqrt2/(1<<15), "%v is %v", src.Rot, dst.Rot)
-			require.InDelta(t, 1, math.Sqrt(dst.Rot[0]*dst.Rot[0]+dst.Rot[1]*dst.Rot[1]+dst.Rot[2]*dst.Rot[2]+dst.Rot[3]*dst.Rot[3]), 1e-4)
+			require.InDelta(t, 1, math.Sqrt(dst.Rot[0]*dst.Rot[0]+dst.Rot[1]*dst.Rot[1]+dst.Rot[2]*dst.Rot[2]+dst.Rot[3]*dst.Rot[3]), 1e-15)
 			if known == nil {
 				require.Equal(t, 2+3*15, w.Len())
 			} else {
@@ -135,7 +135,7 @@ func TestRotationsSentOn(t *testing.T) {
 		}
 		var v, again [4]uint64
 		v[0], v[1], v[2], v[3] = Quaternion(q[0], q[1], q[2], q[3], width)
-		f := fromQuat(v[:], width)
+		f := fromQuat(v[:])
 		for i := range f {
 			f[i] = float64(float32(f[i]))
 		}

@@ -321,8 +321,10 @@ func near(s state, mine bool) state {
 	n = 26
 	s.shield = Vec{next() * 0.1, next() * 0.1, next() * 0.1}
 	n = l.Words() - 4
+	att := [4]float64{next(), next(), next(), next()}
+	length := math.Sqrt(max(1, att[0]*att[0]+att[1]*att[1]+att[2]*att[2]+att[3]*att[3]))
 	for i := range s.att {
-		s.att[i] = float32(next() / ((1<<13 - 1) * math.Sqrt2))
+		s.att[i] = float32(att[i] / length)
 	}
 	s.log = append([]int32{}, s.log[:min(16, len(s.log))]...)
 	return s
