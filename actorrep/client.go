@@ -39,8 +39,8 @@ type client struct {
 	pending   []pendingCall
 	running   []pendingCall
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
-	nWaiting  int
-	held      int // bytes of the actors' structs, and of the numbers that records are predicted from
+	waits     map[wait]struct{}           // the same ones
+	held      int                         // bytes of the actors' structs, and of the numbers that records are predicted from
 	speaking  []*mirror
 	warned    bool          // that ChannelTypes wasn't called, or nobody describes classes
 	waited    time.Duration // how long no server has described its classes
@@ -85,6 +85,12 @@ type oldField struct {
 type unmapped struct {
 	b     *Base
 	field int // below 0: its parent
+}
+
+// wait is an unmapped reference and the actor that it waits for. Thousands may wait for the same one.
+type wait struct {
+	id netguid.GUID
+	unmapped
 }
 
 // maxUnmapped bounds the references that wait for their actors. Components that wait for their parents aren't bounded: there are no more
@@ -276,29 +282,33 @@ func (b *Base) ServerTime() (at time.Duration, ok bool) {
 
 // wait notes that a reference waits for its actor.
 func (c *client) wait(id netguid.GUID, u unmapped) {
-	if c.nWaiting >= maxUnmapped && !c.tidied { // once a Step, because it looks at all of them
+	if len(c.waits) >= maxUnmapped && !c.tidied { // once a Step, because it looks at all of them
 		c.tidied = true
 		c.forgetGone()
 	}
-	if c.nWaiting >= maxUnmapped && u.field >= 0 {
+	if len(c.waits) >= maxUnmapped && u.field >= 0 {
 		return // the reference can still be looked up; only its notify isn't called again
 	}
-	if u.field >= 0 && slices.Contains(c.waiting[id], u) {
+	if _, waits := c.waits[wait{id, u}]; waits {
 		return
 	}
 	if c.waiting == nil {
-		c.waiting = map[netguid.GUID][]unmapped{}
+		c.waiting, c.waits = map[netguid.GUID][]unmapped{}, map[wait]struct{}{}
 	}
 	c.waiting[id] = append(c.waiting[id], u)
-	c.nWaiting++
+	c.waits[wait{id, u}] = struct{}{}
 }
 
 // forgetGone drops the waiting references of actors that are gone.
 func (c *client) forgetGone() {
 	for id, list := range c.waiting {
-		n := len(list)
-		list = slices.DeleteFunc(list, func(u unmapped) bool { return u.b.world != c.world })
-		c.nWaiting -= n - len(list)
+		list = slices.DeleteFunc(list, func(u unmapped) bool {
+			if u.b.world == c.world {
+				return false
+			}
+			delete(c.waits, wait{id, u})
+			return true
+		})
 		if c.waiting[id] = list; len(list) == 0 {
 			delete(c.waiting, id)
 		}
@@ -372,7 +382,9 @@ func (c *client) arrived(b *Base) {
 		return
 	}
 	delete(c.waiting, b.guid)
-	c.nWaiting -= len(list)
+	for _, u := range list {
+		delete(c.waits, wait{b.guid, u})
+	}
 	for _, u := range list {
 		switch {
 		case u.b.world != c.world:

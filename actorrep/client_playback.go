@@ -136,7 +136,8 @@ func (c *client) reset() {
 	}
 	c.forgetMirrors()
 	clear(c.waiting)
+	clear(c.waits)
 	clear(c.missed)
-	c.nWaiting, c.frame = 0, 0
+	c.frame = 0
 	c.at, c.atFrame, c.tick = 0, 0, 0
 }

@@ -341,10 +341,12 @@ func (c *client) consistent(k *checker) {
 			if u.field < 0 {
 				orphans++
 			}
+			_, waits := c.waits[wait{id, u}]
+			k.must(waits, "%v of %v isn't known to wait", u, id)
 		}
 		k.must(len(list) > 0 && c.world.byGUID[id] == nil, "%v is there, and %d wait for it", id, len(list))
 	}
-	k.must(n == c.nWaiting && n-orphans <= maxUnmapped, "%d references wait, %d counted", n, c.nWaiting)
+	k.must(n == len(c.waits) && n-orphans <= maxUnmapped, "%d references wait, %d counted", n, len(c.waits))
 	for i := range c.events {
 		if m := c.events[i].m; m != nil {
 			k.must(m.note == i+1 || m.note == 0 && len(c.events[i].fields) == 0, "event %d is note %d", i, m.note)

@@ -423,7 +423,7 @@ func TestOrphansThatSlept(t *testing.T) {
 			o.openAs(wire.Opening{GUID: 100 + 2*i, Class: 3, Frame: 1}, 100+i, a)
 		}
 	}
-	require.Equal(t, maxUnmapped, o.client.client.nWaiting)
+	require.Len(t, o.client.client.waits, maxUnmapped)
 	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 1}, 1, &smallActor{}).Closed(nil, bunch.Dormancy)
 	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 2, Again: true}, 2, &smallActor{})
 	child := o.client.Find(4).(*smallActor)

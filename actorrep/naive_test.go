@@ -360,7 +360,7 @@ func TestWaitingReferences(t *testing.T) {
 	for i := range 2 * maxUnmapped {
 		wait(i)
 		wait(i)
-		require.Equal(t, min(i+1, maxUnmapped), c.nWaiting)
+		require.Len(t, c.waits, min(i+1, maxUnmapped))
 	}
 	w.Consistent(t)
 	for _, m := range mirrors[:50] {
@@ -369,14 +369,14 @@ func TestWaitingReferences(t *testing.T) {
 	}
 	last := mirrors[99].b
 	c.wait(9998, unmapped{last, 1})
-	require.Equal(t, maxUnmapped, c.nWaiting, "they are looked for once a Step")
+	require.Len(t, c.waits, maxUnmapped, "they are looked for once a Step")
 	c.tidied = false
 	c.wait(9998, unmapped{last, 1})
 	left := 1
 	for i := range maxUnmapped {
 		left += i % 100 / 50
 	}
-	require.Equal(t, left, c.nWaiting, "half of those that waited are gone")
+	require.Len(t, c.waits, left, "half of those that waited are gone")
 	for id, list := range c.waiting {
 		for _, u := range list {
 			require.NotNil(t, u.b.world, "%v", id)

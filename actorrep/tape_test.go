@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
-	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -242,8 +241,8 @@ func TestPlacesOfATape(t *testing.T) {
 	require.Error(t, to.Message(bridge.Close, 3, bitio.NewReader(nil, 0)), "without a reason")
 	o.open(3, 0, false, &smallActor{N: 6})
 	o.open(4, 1, false, &fuzzed{})
-	o.client.client.waiting = map[netguid.GUID][]unmapped{9: {{o.client.byGUID[2], 0}}}
-	o.client.client.nWaiting = 1
+	o.client.client.wait(9, unmapped{o.client.byGUID[2], 0})
+	require.Len(t, o.client.client.waiting, 1)
 	to.Reset()
 	require.Zero(t, o.client.Len())
 	require.Empty(t, o.client.client.waiting)
