@@ -29,7 +29,7 @@ func TestAdopt(t *testing.T) {
 
 // TestTold: a view remembers all that was ever sent.
 func TestTold(t *testing.T) {
-	v := &view{dirty: 7}
+	v := &view{dirty: 7, peer: &Peer{}}
 	v.tell(3)
 	v.changed(8)
 	v.tell(8)

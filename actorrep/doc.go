@@ -76,7 +76,7 @@
 //
 // # Order
 //
-// Values are set as soon as they arrive. A client's game is told of them in Step. First, in order of arrival, come the actors that appeared,
+// Actors are there, and values are set, as soon as they arrive. A client's game is told of them in Step. First, in order of arrival, come the actors that appeared,
 // changed or disappeared; the notifies of one actor come in the order of its fields, and the old value they get is that of the last
 // Step. Then the calls run, in order of arrival. Last come the actors that disappeared but had calls to run first.
 //
@@ -127,7 +127,8 @@
 //
 // Nothing is truncated. A number that doesn't fit its field is sent as the nearest that does, NaN as 0. Any other value
 // that doesn't fit isn't sent, and clients keep the last one that did. Config.Failed is told once, Counters.Unfit
-// counts it, and Explain says why. A parameter that doesn't fit is an error of its call.
+// counts it, and Explain says why. A parameter that doesn't fit is an error of its call. A value that one connection's ReliableBuffer has no
+// room for isn't sent there, and Failed is told once as well.
 //
 // # Tools
 //

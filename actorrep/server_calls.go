@@ -267,7 +267,14 @@ func (v *view) speak(last bool) bool {
 			}
 			return true
 		}
-		if w.Len() == 0 || !p.out.reliable(v, w, false) {
+		if w.Len() == 0 {
+			if never := v.giveUp(w, need); never != 0 {
+				need &^= never
+				continue
+			}
+			return false
+		}
+		if !p.out.reliable(v, w, false) {
 			return false
 		}
 		v.toldAud = v.aud
@@ -305,6 +312,57 @@ func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask, most int) layo
 	}
 	w.SetLimit(most)
 	return m
+}
+
+// giveUp gives up sending the first unit of m, which w has no room for, if it has none even when everything is acked. It returns the unit, or 0 if
+// the unit waits for acks. The client keeps what it has. The game is told once, until the unit has fitted again.
+func (v *view) giveUp(w *bitio.Writer, m layout.Mask) layout.Mask {
+	p := v.peer
+	if m == 0 || p.removed() {
+		return 0
+	}
+	m &= -m
+	mark := w.Mark()
+	w.SetLimit(p.most(p.out.newRoom()))
+	p.writePropsHead(w, v, m)
+	base, room := v.versions.base(), [1]uint16{}
+	v.writeUnits(w, m, &base, room[:0])
+	fits := w.Err() == nil
+	if w.Rollback(mark); fits {
+		return 0
+	}
+	v.dirty &^= m
+	v.rest &^= m
+	if p.oversize[v]&m == 0 {
+		if p.oversize == nil {
+			p.oversize = map[*view]layout.Mask{}
+		}
+		p.oversize[v] |= m
+		p.world.Counters.Unfit++
+		p.world.tell(v.b, v.path(m), p, v.tooLarge(m))
+	}
+	return m
+}
+
+// fitted notes that units were sent.
+func (v *view) fitted(m layout.Mask) {
+	if over := v.peer.oversize[v]; over&m == 0 {
+		return
+	} else if over &^= m; over != 0 {
+		v.peer.oversize[v] = over
+	} else {
+		delete(v.peer.oversize, v)
+	}
+}
+
+// path is the name of the first unit of m.
+func (v *view) path(m layout.Mask) string {
+	return v.b.class.layout.Units[bits.TrailingZeros64(m)].Path
+}
+
+// tooLarge says of the first unit of m that it is too large for the connection.
+func (v *view) tooLarge(m layout.Mask) error {
+	return fmt.Errorf("%w: the connection's ReliableBuffer has no room for %s", channel.ErrTooLarge, v.path(m))
 }
 
 // valueBytes bounds the values of several units in one bunch of an actor's channel, which lets other traffic take turns. A

@@ -224,6 +224,12 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 	for m != 0 {
 		w := p.world.message()
 		part := p.writeSome(w, v, m, p.most(p.out.room(v)))
+		if part == 0 {
+			if never := v.giveUp(w, m); never != 0 {
+				m &^= never
+				continue
+			}
+		}
 		if part == 0 || !p.out.reliable(v, w, false) {
 			v.reason = ReasonNoRoom
 			return // the rest stays dirty
@@ -239,10 +245,13 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 
 // writeProps writes values as a message on the actor's own channel.
 func (p *Peer) writeProps(w *bitio.Writer, v *view, m layout.Mask) {
-	l := v.b.class.layout
-	w.WriteBits(wire.Props, wire.KindBits)
-	w.WriteUint32(p.world.frame)
-	w.WriteBits(m, len(l.Units))
+	p.writePropsHead(w, v, m)
 	base := v.versions.base()
 	p.encodeFresh(w, v, m, &base)
+}
+
+func (p *Peer) writePropsHead(w *bitio.Writer, v *view, m layout.Mask) {
+	w.WriteBits(wire.Props, wire.KindBits)
+	w.WriteUint32(p.world.frame)
+	w.WriteBits(m, len(v.b.class.layout.Units))
 }

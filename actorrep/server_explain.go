@@ -35,7 +35,7 @@ const (
 	ReasonLeaving           // no longer relevant; stays for RelevantTimeout
 	ReasonUnmapped          // the field refers to an actor that the client doesn't have
 	ReasonNoClass           // the client lacks the class, or has it with other fields
-	ReasonUnfit             // the value doesn't fit its field: a number is sent as the nearest that does, for others clients keep the last that did
+	ReasonUnfit             // the value doesn't fit its field or the connection's ReliableBuffer: a number is sent as the nearest that does, for others clients keep the last that did
 	ReasonUnmarked          // set, but nothing says so: call MarkDirty, or FlushDormancy if the actor is dormant
 )
 
@@ -122,7 +122,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 
 // explain says why the client has or lacks the units of m.
 func (v *view) explain(e *Explanation, m layout.Mask) {
-	w, shadow := v.peer.world, v.b.rep.shadow
+	w, shadow, over := v.peer.world, v.b.rep.shadow, v.peer.oversize[v]
 	m &= v.allowed
 	e.Bits, e.Total, e.Channel = int(v.lastBits), v.total, v.id
 	if v.flags&pending != 0 {
@@ -146,7 +146,7 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 		e.Reason, e.Text = ReasonUnmarked, v.b.unmarkedText(v.unmarked(m))
 	case v.state == asleep && v.wakes():
 		e.Reason = ReasonWaiting
-	case v.state == asleep && v.b.class.layout.Differs(shadow, v.b.ptr, m) == 0:
+	case v.state == asleep && (shadow.Unfit|over)&m == 0 && v.b.class.layout.Differs(shadow, v.b.ptr, m) == 0:
 		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&pending != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason
@@ -163,6 +163,8 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 		e.Reason, e.Leaves = ReasonLeaving, v.leaveAt-w.now
 	case !v.peer.out.drained(v):
 		e.Reason = ReasonInFlight
+	case over&m != 0:
+		e.Reason, e.Text = ReasonUnfit, v.tooLarge(over&m).Error()
 	case shadow.Unfit&m != 0:
 		e.Reason, e.Text = ReasonUnfit, v.b.unfit(shadow.Unfit&m).Error()
 	default:

@@ -152,10 +152,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		}
 		return 0, false
 	}
-	v.told |= m
-	if again {
-		v.dirty &^= m
-	}
+	v.tell(m) // the dirty ones of a first opening are others
 	p.overhead.opens += uint64(head)
 	v.total += uint64(w.Len())
 	if v.versions != nil {
@@ -194,6 +191,9 @@ func (v *view) openMore(last bool) bool {
 		part := p.writeSome(w, v, m, most)
 		if part == m {
 			w.PatchBits(0, 0, 1)
+		}
+		if part == 0 && v.giveUp(w, m) != 0 {
+			continue
 		}
 		if part == 0 && m != 0 || !p.out.reliable(v, w, true) {
 			v.reason = ReasonNoRoom

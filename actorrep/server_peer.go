@@ -63,6 +63,8 @@ type Peer struct {
 
 	closing map[*Base]closing
 
+	oversize map[*view]layout.Mask // units that the game was told are too large for the connection, until they fit again
+
 	sent     sentRing
 	fates    []fate // of packets, to be learned
 	resent   uint64 // records that were lost, not counted yet

@@ -204,6 +204,9 @@ func (v *view) changed(m layout.Mask) {
 func (v *view) tell(m layout.Mask) {
 	v.dirty &^= m
 	v.told |= m
+	if v.peer.oversize != nil {
+		v.fitted(m)
+	}
 }
 
 // wake queues the view, when there is something that the client may have.
@@ -331,6 +334,7 @@ func (v *view) detach() {
 	p.list[len(p.list)-1] = nil
 	p.list, p.slots = p.list[:len(p.list)-1], p.slots[:len(p.list)-1]
 	delete(p.views, v.b)
+	delete(p.oversize, v)
 	p.world.Counters.CallsDropped += uint64(len(v.calls)) // the connection has ended
 	p.world.unheld.dropFirst(v.calls, len(v.calls))
 	p.world.unheld.dropFirst(v.mentioned(), len(v.mentioned()))

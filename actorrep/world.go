@@ -38,7 +38,7 @@ type Config struct {
 	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
-	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
+	// an ActorError, values that don't fit their field or a connection's ReliableBuffer and accepted calls that can't be sent. A client is told once
 	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. In a second it is told of 16 bunches that it
 	// can't decode, of 16 values and calls that it can't take (ErrUnread, ErrClamped) and of 256 procedures that were refused
 	// (RefusedError); of more it is told the number and the last. A server is told once (channel.ErrNoIndex) of a connection that has all its
@@ -465,7 +465,8 @@ func (w *World) walked() {
 }
 
 // All calls yield for each actor, in the order in which they were added. Actors may be spawned and destroyed meanwhile.
-// One destroyed before its turn isn't yielded; one that is spawned is.
+// One destroyed before its turn isn't yielded; one that is spawned is. A client has an actor as soon as it has arrived: All, Find and Len know it before
+// Spawned is called, which the next Step does.
 func (w *World) All(yield func(Actor) bool) {
 	w.walk()
 	defer w.walked()
