@@ -59,5 +59,8 @@
 // A call has at most 64 KiB, a file at most Config.MaxBytes. When the file is full or can't be written, the game goes on without being recorded and
 // Recorder.Err returns the reason. Reading a damaged file, or one that isn't a capture, returns ErrFormat.
 //
+// The program's clock goes on by the monotonic clock from the time of Record. When the machine's clock is set meanwhile, the program isn't told: it
+// judges tokens by the time that it would have had.
+//
 // A file holds the random bytes that secrets are made from. Whoever has the file can decrypt the connections in it. Protect it like a key.
 package capture
