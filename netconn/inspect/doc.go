@@ -52,7 +52,8 @@
 //	looks at the driver                  16 of different things in 3/4 of an interval; viewers of the same share one. More get 503
 //	a tick's time for looks              1 ms and one look, of 0.2 to 1 ms with 20,000 actors; the others wait for the next ticks
 //	streams of events                    Config.Viewers, 8; more get 503, and the page says so and asks again after 5 s. A viewer that takes no
-//	                                     event for 5 s is dropped. They end when the driver closes
+//	                                     event for 5 s is dropped; first the system's buffers take events, of a small game those of some
+//	                                     40 s. They end when the driver closes. The page asks again when events are 10 s overdue
 //	other answers                        a viewer that hasn't taken one in a minute is dropped
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512, of 56 kB each by default; more have none until others end, and are said to have none

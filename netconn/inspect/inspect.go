@@ -224,9 +224,10 @@ func (i *Inspector) sample(at time.Duration) {
 // View is what a viewer sees: a page of the connections, and one of them in detail. Viewers share it, so don't change it.
 type View struct {
 	Title       string
-	Past        bool // there is a flight recorder
-	Snapshot         // its Conns are at most 64, or 4096 in an export, of ConnMatches that Query.Conns looks for
-	ConnCount   int  // all connections
+	Interval    time.Duration // between two events
+	Past        bool          // there is a flight recorder
+	Snapshot                  // its Conns are at most 64, or 4096 in an export, of ConnMatches that Query.Conns looks for
+	ConnCount   int           // all connections
 	ConnMatches int
 	ConnNext    int     // where to look on for more of them; 0 at the end
 	Totals      Totals  // of all connections
@@ -285,7 +286,7 @@ func (i *Inspector) get(ctx context.Context, q Query) (*look, error) {
 
 // look asks the driver.
 func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
-	v := View{Title: i.cfg.Title, Past: i.cfg.Past != nil, Figures: []Figure{}, Others: []Lanes{}}
+	v := View{Title: i.cfg.Title, Interval: i.cfg.Interval, Past: i.cfg.Past != nil, Figures: []Figure{}, Others: []Lanes{}}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // others may wait for it too
 	defer cancel()
 	err := i.source.do(ctx, func() {

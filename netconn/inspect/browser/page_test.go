@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	_ "image/png"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -303,4 +305,58 @@ func TestTooManyViewers(t *testing.T) {
 	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate(web.URL+"/"), live("too many viewers")))
 	require.NoError(t, others[0].Body.Close())
 	require.NoError(t, chromedp.Run(ctx, live("live")))
+}
+
+// TestPathThatDies: a page whose connection died without a word, as that of a machine that slept, asks for events again.
+func TestPathThatDies(t *testing.T) {
+	web := httptest.NewServer(play(t))
+	t.Cleanup(web.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var dead atomic.Int64 // connections up to this one carry nothing
+	var ends sync.WaitGroup
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		ends.Wait()
+	})
+	var made atomic.Int64
+	ends.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", web.Listener.Addr().String())
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			n := made.Add(1)
+			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+				ends.Go(func() {
+					defer from.Close()
+					defer to.Close()
+					p := make([]byte, 64<<10)
+					for {
+						k, err := way[0].Read(p)
+						if err != nil {
+							return
+						}
+						if n > dead.Load() {
+							if _, err := way[1].Write(p[:k]); err != nil {
+								return
+							}
+						}
+					}
+				})
+			}
+		}
+	})
+	ctx := open(t)
+	wait := chromedp.WithPollingTimeout(patience)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate("http://"+l.Addr().String()+"/"), chromedp.Poll(`el("live").textContent === "live"`, nil, wait)))
+	dead.Store(made.Load())
+	var at float64
+	require.NoError(t, chromedp.Run(ctx, chromedp.Sleep(time.Second), chromedp.Evaluate(`latest.At`, &at)))
+	require.NoError(t, chromedp.Run(ctx, chromedp.Poll(fmt.Sprintf(`latest.At > %f`, at+1e9), nil, wait), chromedp.Navigate("about:blank")))
 }

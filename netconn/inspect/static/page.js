@@ -12,7 +12,7 @@ let picked = Number(asked.get("conn")) || 0;
 let also = (asked.get("also") || "").split(",").map(Number).filter(n => n > 0).slice(0, 7);
 let actorFilter = "", actorFrom = 0;
 let connFilter = "", connFrom = 0, sortBy = "id", sortDown = false;
-let source = null, paused = false, heldUntil = 0, charts = null, latest = null;
+let source = null, heard = 0, paused = false, heldUntil = 0, charts = null, latest = null;
 
 // While the main button of the mouse is down nothing moves, so that what is released on is what was pressed; for 3 s at most, since
 // not every release is told, such as one outside of the window.
@@ -331,16 +331,26 @@ function watch() {
   el("export").href = "export" + s;
   if (source) source.close();
   source = new EventSource("events" + s);
+  heard = performance.now();
   source.onmessage = e => {
+    heard = performance.now();
     if (paused) return;
     const v = JSON.parse(e.data);
     if (picked && !v.Detail && v.ConnCount > 0) { pick(0); return; } // the connection has ended
     say("live", true);
     show(v);
   };
-  source.addEventListener("stalled", e => say(JSON.parse(e.data), false));
+  source.addEventListener("stalled", e => { heard = performance.now(); say(JSON.parse(e.data), false); });
   source.onerror = e => refused(e.target);
 }
+
+// A connection may end without a word, as that of a machine that slept: when events are long overdue, the page asks again.
+setInterval(() => {
+  const overdue = 10000 + 2 * (latest ? latest.Interval / 1e6 : 0);
+  if (source.readyState === EventSource.CLOSED || performance.now() - heard < overdue) return;
+  say("no answer", false);
+  watch();
+}, 1000);
 
 // refused says why there are no events. A browser asks again when nobody answered, and not when a server said no, as to too many viewers.
 function refused(s) {
