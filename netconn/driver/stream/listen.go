@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -199,23 +200,35 @@ func (l *Listener) full(dc *driver.Conn) Refusal {
 // is for the peer.
 type refusal struct {
 	channel.Nop
-	ch  *channel.Channel
-	d   *driver.Driver
-	why Refusal
+	ch    *channel.Channel
+	d     *driver.Driver
+	why   Refusal
+	used  int // of the memory, when there was no room last
+	sayFn func()
 }
 
 func refuse(dc *driver.Conn, ch *channel.Channel, why Refusal) *refusal {
-	r := &refusal{ch: ch, d: dc.Driver(), why: why}
+	r := &refusal{ch: ch, d: dc.Driver(), why: why, used: math.MaxInt}
+	r.sayFn = r.say
 	r.say()
 	return r
 }
 
-// say is called again before the next TickFlush while other channels' bunches take all the memory there is for those that aren't acked.
+// enough is memory that has room for a refusal, whatever a bunch takes.
+const enough = 4 << 10
+
+// say is called again before the next TickFlush while other channels' bunches take all the memory there is for those that aren't acked. As
+// thousands may wait, it costs little until they take less.
 func (r *refusal) say() {
-	_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segRefused, byte(r.why), segStop, segFin}, Reliable: true})
-	if errors.Is(err, channel.ErrReliableFull) {
-		r.d.BeforeFlush(r.say)
+	used, most := r.ch.Conn().Table().Unreleased()
+	if used < r.used || most-used > enough || r.ch.Closing() {
+		_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segRefused, byte(r.why), segStop, segFin}, Reliable: true})
+		if !errors.Is(err, channel.ErrReliableFull) {
+			return
+		}
+		r.used = used
 	}
+	r.d.BeforeFlush(r.sayFn)
 }
 
 // slot is what a stream takes of its Listener's bounds. The Listener's lock guards it.

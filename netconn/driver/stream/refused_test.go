@@ -214,3 +214,67 @@ func TestRefusals(t *testing.T) {
 	}
 	require.EqualError(t, Refusal(9), "stream: refused for reason 9", "of a later version")
 }
+
+// refusedCount is an opener's handler that counts refusals.
+type refusedCount struct {
+	channel.Nop
+	n *int
+}
+
+func (r refusedCount) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	if in.Data.ReadUint8() == segRefused {
+		*r.n++
+	}
+}
+
+// TestManyRefusalsWait: while other channels' bunches take all the memory, thousands of streams that are refused and that nobody is told of yet
+// are only looked at in a tick; when there is memory again each is told.
+func TestManyRefusalsWait(t *testing.T) {
+	const most = 3000
+	other := bunch.Name{Index: 311}
+	l := Listen(name, Config{MaxStreams: 1})
+	now := time.Unix(1_700_000_000, 0)
+	busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
+	base := driver.Config{Clock: func() time.Time { return now }, NetSpeed: 10_000_000, Link: driver.PlainSalted{}}
+	sc, cc := base, base
+	sc.Channels, cc.Channels = []channel.Type{l.Type(), busy}, []channel.Type{Type(name), busy}
+	server, client, dark := linked(t, sc, cc, netsim.Settings{}, netsim.Settings{})
+	tick := ticking(&now, server, client)
+	for range 10 {
+		tick()
+	}
+	require.NoError(t, dark.Set(netsim.Settings{}, netsim.Settings{Loss: 100})) // so that nothing is acked
+	for c := range server.Conns {
+		fill(t, c, other)
+	}
+	told := 0
+	for n := range most + 1 {
+		ch, err := client.Server().Open(name, refusedCount{n: &told})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte{segStop}, Reliable: true})
+		require.NoError(t, err)
+		if n%300 == 0 {
+			tick()
+		}
+	}
+	for range 20 {
+		tick()
+	}
+	require.EqualValues(t, most, l.Refused())
+	work := testing.AllocsPerRun(20, func() {
+		now = now.Add(10 * time.Millisecond)
+		server.TickDispatch(now)
+		server.TickFlush(now)
+	})
+	require.Less(t, work, 100.0, "each that tries again allocates")
+	require.NoError(t, dark.Set(netsim.Settings{}, netsim.Settings{}))
+	for range 3000 {
+		if tick(); told == most {
+			break
+		}
+	}
+	require.Equal(t, most, told)
+	require.NoError(t, client.Close())
+	require.NoError(t, server.Close())
+	require.NoError(t, l.Close())
+}
