@@ -4,7 +4,12 @@
 //	go run ./bench/capture2test -dir ./mygame -boot bootServer crash.capture
 //	go test ./mygame -run TestCaptureCrash
 //
-// The test fails as long as the run ends in an error or a crash, or goes another way than it went when it was recorded.
+// In a module that requires this one, run it as github.com/bunchnet/bunchnet/bench/capture2test. -dir is the folder of the game's package,
+// default the current one. -boot is the package's capture.Boot, default boot: a function, or an expression such as bootClient("10.0.0.1:7777").
+// -name is the name of the test, default the file's.
+//
+// The test fails as long as a Tick or a Call of the run returns an error, also one after which the run went on; as long as the run ends in a crash;
+// and when it goes another way than it went when it was recorded.
 package main
 
 import (
@@ -100,7 +105,7 @@ func TestCapture{{.Name}}({{$t}} *{{.Use "testing"}}.T) {
 		{{$t}}.Fatal({{$err}})
 	}
 	if {{$result}}.Err != nil {
-		{{$t}}.Fatalf("in tick %d of the run: %v", {{$result}}.Ticks, {{$result}}.Err)
+		{{$t}}.Fatalf("the last error of %d ticks and %d calls: %v", {{$result}}.Ticks, {{$result}}.Calls, {{$result}}.Err)
 	}
 }
 `))

@@ -25,8 +25,9 @@ type Config struct {
 	// Link is the handshake below connections and the encryption of their packets. Default Netcode{}: encrypted, with
 	// the key in the environment variable named by KeyEnv. PlainUnreal and PlainSalted don't encrypt.
 	Link Link
-	// Protocol is the wire format of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the
-	// Link's release. Its Bunch.MaxPacket is at most 1200 bytes with Netcode, 1439 with PlainSalted, and 1496 with PlainUnreal.
+	// Protocol is the wire format of packets and bunches. Default netconn.Bunchnet(). For Unreal's own format call Unreal427, Unreal51 or
+	// Unreal53, which set Link and Protocol together: a Protocol of Unreal's with a Link of another release, or without a Link, is ErrPreset.
+	// Protocol.Bunch.MaxPacket is at most 1200 bytes with Netcode, 1439 with PlainSalted, and 1496 with PlainUnreal.
 	Protocol netconn.Protocol
 	// MaxDatagram is the size in bytes of the largest datagram that connections try when they fill packets of
 	// Protocol.Bunch.MaxPacket, without the headers of IP and UDP; see netconn.Config.LargestPacket. At least a datagram of MaxPacket, at most 1500. Default
@@ -45,7 +46,7 @@ type Config struct {
 	// Accepted is called after the handshake, before the login. Open a control channel of your own here. May be nil.
 	Accepted func(c *Conn)
 
-	// Server and Client configure the login at the two ends.
+	// Server and Client configure the login at the two ends; they are of package channel/control.
 	Server control.ServerConfig
 	Client control.ClientConfig
 
@@ -56,8 +57,9 @@ type Config struct {
 	// PlainSalted and PlainUnreal. Default a quarter of all, at least 4; negative no bound. Loopback addresses have
 	// none.
 	MaxPerAddr int
-	// LoginTimeout ends connections that don't complete their login in time, 10 ms to 24 h. Default 15 s. A client that falls silent in
-	// its login keeps its place for that long plus LingerTimeout, 17 s; with Netcode the same client may take it over.
+	// LoginTimeout ends connections that don't complete their login in time, 10 ms to 24 h. Default 15 s. The server then tells the client, and
+	// waits up to LingerTimeout for its ack. So a client that falls silent in its login takes one of MaxConns for LoginTimeout plus LingerTimeout,
+	// 17 s by default. With Netcode the same client may connect again before that.
 	LoginTimeout time.Duration
 	// TickRate is the number of Run's ticks a second, up to 10000. Default 60.
 	TickRate int

@@ -18,7 +18,8 @@ import (
 // When a server's Authorize (Config.Server) returns ErrFull, ErrBanned or ErrAlreadyConnected, or an error that wraps one of them, the client
 // gets the same one. For all other errors it gets ErrDenied.
 var (
-	// ErrDenied: the server refused the client. It includes the next four errors. Only ErrVersion is apart.
+	// ErrDenied: the server refused the client. An error that is ErrFull, ErrBanned, ErrAlreadyConnected or ErrShuttingDown is ErrDenied as well,
+	// so ask errors.Is for these four first. ErrVersion, ErrExpired and ErrNoAnswer aren't ErrDenied.
 	ErrDenied = control.ErrRefused
 	// ErrFull: the server has no room.
 	ErrFull = control.ErrFull

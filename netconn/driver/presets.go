@@ -24,8 +24,8 @@ func Unreal53(customExportsFinal bool, c Config) Config {
 	return c
 }
 
-// ErrPreset is returned by Listen and Dial for a Link and a Protocol of different releases of Unreal: no other end has
-// both.
+// ErrPreset is returned by Listen and Dial when Config.Link and Config.Protocol are of different releases of Unreal, or when Protocol is
+// one of Unreal's and Link isn't set. No build of Unreal speaks both. Unreal427, Unreal51 and Unreal53 set a pair that fits.
 var ErrPreset = fmt.Errorf("%w: Link and Protocol aren't of the same release of Unreal", netconn.ErrConfig)
 
 // checkPresets returns ErrPreset for presets of different releases. A handshake made by hand isn't a preset and goes

@@ -14,10 +14,10 @@ import (
 // maxShards is far above the cores of a machine.
 const maxShards = 256
 
-// ErrShards is returned by ListenShards for settings that shards can't have.
+// ErrShards is wrapped by the error of ListenShards when n isn't from 1 to 256, or a shard's Config has a Socket: shards open their own.
 var ErrShards = errors.New("driver: shards")
 
-// ListenShards opens n servers at one address, for machines with more cores than one driver can use. The kernel
+// ListenShards opens n servers at one address, 1 to 256, for machines with more cores than one driver can use. The kernel
 // distributes datagrams by the addresses of both ends, so a client stays with one server. Linux only; elsewhere it
 // returns udp.ErrReusePort.
 //

@@ -7,6 +7,8 @@ import (
 
 // TickTimes says how long a driver's ticks took since its start, by the machine's clock.
 type TickTimes struct {
+	// Count is the number of ticks: a TickDispatch and the TickFlush after it are one. A TickDispatch or TickFlush without the other isn't counted,
+	// nor is its time.
 	Count uint64
 	// Dispatch and Flush are the total times of TickDispatch and TickFlush; Step is that of the game's work between
 	// them.

@@ -25,10 +25,11 @@ func (Addr) Network() string { return "bunchnet" }
 // String returns the address and the channel's index, such as 192.0.2.1:7777#5.
 func (a Addr) String() string { return fmt.Sprintf("%v#%d", a.AddrPort, a.Channel) }
 
-// Conn is a stream over a channel, as a net.Conn. Any goroutine may call its methods.
-//
-// Invariants: sent <= credit; received <= granted <= taken+Window.
+// Conn is a stream over a channel, as a net.Conn. Any goroutine may call its methods. Closed, Finish, ReceivedAck, ReceivedBunch and ReceivedNak
+// are for the channel; a program doesn't call them.
 type Conn struct {
+	// Invariants: sent <= credit; received <= granted <= taken+Window.
+
 	cfg           Config
 	conn          *driver.Conn
 	driver        *driver.Driver

@@ -5,6 +5,8 @@
 // its Type; an end that only opens them has [Type]. [Dial] opens a stream from any goroutine, [Open]
 // from the one that ticks the driver:
 //
+//	name := bunch.Name{Text: "lobby"} // the same at both ends
+//
 //	l := stream.Listen(name, stream.Config{})
 //	srv, err := driver.Listen(":7777", driver.Config{Channels: []channel.Type{l.Type()}})
 //	go http.Serve(l, mux) // while srv is ticked
