@@ -198,6 +198,7 @@ type comparison struct {
 	moves          bool // between the polled list and the schedule
 	compared       bool // in its part of the list
 	marked         bool // its views that aren't asleep know of the changes
+	stays          bool // the listener needn't be told
 }
 
 const (
@@ -365,6 +366,7 @@ func (w *World) compare(it *comparison) {
 		r.snaps = &snapshots{History: l.NewHistory(snapshotRing)}
 		r.remember(l, it.changed&l.Deltas)
 	}
+	it.stays = w.stays != nil && b.parent == nil && w.stays(b.self)
 }
 
 // finish does what one actor's compare means for the World.
@@ -395,7 +397,7 @@ func (w *World) finish(it *comparison) {
 	if len(w.onValues) > 0 {
 		w.found = append(w.found, b)
 	}
-	if w.listener != nil && b.parent == nil {
+	if w.listener != nil && b.parent == nil && !it.stays {
 		w.listener.ActorChanged(b.self)
 	}
 }

@@ -36,6 +36,30 @@ func (s *spy) took() (log []string) {
 	return log
 }
 
+// sedate is one that needn't be told of actors with an even N.
+type sedate struct{ spy }
+
+func (*sedate) Stays(a Actor) bool { return a.(*pupil).N%2 == 0 }
+
+// TestStaysIsAsked: a Relevancy that says which actors are where they were is told of the others that have changed.
+func TestStaysIsAsked(t *testing.T) {
+	s := &sedate{}
+	w := NewServer(Config{Relevancy: func(*World) Relevancy { return s }})
+	require.NoError(t, w.Register("pupil", (*pupil)(nil)))
+	all := [4]*pupil{}
+	for i := range all {
+		all[i] = &pupil{N: int32(10 * i)}
+		require.NoError(t, w.Spawn(all[i]))
+	}
+	w.Step(time.Second)
+	s.took()
+	for i, p := range all {
+		p.N += int32(i)
+	}
+	w.Step(2 * time.Second)
+	require.Equal(t, []string{"changed 11", "changed 33"}, s.took())
+}
+
 // pupil notes what it is told.
 type pupil struct {
 	Base

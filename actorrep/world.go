@@ -117,7 +117,8 @@ type World struct {
 
 	// on a server
 	relevancy Relevancy
-	listener  ChangeListener // the same, or nil
+	listener  ChangeListener   // the same, or nil
+	stays     func(Actor) bool // its method Stays, or nil
 	peers     []*Peer
 	local     *Peer
 	nextPeer  int
@@ -179,6 +180,9 @@ func NewServer(cfg Config) *World {
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)
 		w.listener, _ = w.relevancy.(ChangeListener)
+		if s, ok := w.relevancy.(interface{ Stays(Actor) bool }); ok {
+			w.stays = s.Stays
+		}
 	}
 	return w
 }

@@ -152,6 +152,13 @@ func (g *Graph) ActorChanged(a actorrep.Actor) {
 	}
 }
 
+// Stays reports whether an actor whose values have changed is where its node has it, so that ActorChanged needn't be called. Calls for different actors may
+// run at the same time.
+func (g *Graph) Stays(a actorrep.Actor) bool {
+	it := g.Item(a)
+	return it != nil && it.node == Node(g.grid) && g.grid.stays(it)
+}
+
 // OwnerChanged says that an actor's owner or settings changed.
 func (g *Graph) OwnerChanged(a actorrep.Actor) {
 	if it := g.Item(a); it != nil {

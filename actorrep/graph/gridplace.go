@@ -111,6 +111,17 @@ func (n *Grid) ActorChanged(it *Item) {
 	n.move(it, x, y, z, cull, level)
 }
 
+// stays reports whether ActorChanged would do nothing. It changes nothing.
+func (n *Grid) stays(it *Item) bool {
+	s := &n.spots[it.Index]
+	x, y, z, cull, located := n.location(it.Actor)
+	if !located || s.kind != inCells || n.placed[it.Index].cull != cull {
+		return false
+	}
+	d := slack * n.size(s.level)
+	return square(x-s.x, y-s.y, z-s.z) <= d*d
+}
+
 // resettle removes an actor from the cells.
 func (n *Grid) resettle(it *Item, kind spotKind) {
 	s := &n.spots[it.Index]
