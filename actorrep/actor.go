@@ -419,7 +419,8 @@ func (b *Base) TornOff() bool { return b.tornOff }
 // type must have the method too.
 type Initializer interface{ Init() }
 
-// Notified may be implemented by an actor that wants to know when it appears and disappears on a client.
+// Notified may be implemented by an actor that wants to know when it appears and disappears on a client. One of the two
+// methods alone is called as well.
 type Notified interface {
 	// Spawned is called after the first values are set.
 	Spawned()

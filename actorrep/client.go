@@ -546,7 +546,7 @@ func (c *client) tell(e *event) {
 		if cl := w.byType[reflect.TypeOf(e.a).Elem()]; cl.layout.Fasts != 0 {
 			cl.layout.Tell(e.a.base().ptr, cl.layout.Fasts, false) // first elements aren't changes
 		}
-		if n, ok := e.a.(Notified); ok {
+		if n, ok := e.a.(interface{ Spawned() }); ok {
 			n.Spawned()
 		}
 		if w.cfg.Spawned != nil {
@@ -556,7 +556,7 @@ func (c *client) tell(e *event) {
 			c.notify(e)
 		}
 	case eventDestroyed:
-		if n, ok := e.a.(Notified); ok {
+		if n, ok := e.a.(interface{ Destroyed() }); ok {
 			n.Destroyed()
 		}
 		if w.cfg.Destroyed != nil {

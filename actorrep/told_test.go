@@ -1568,3 +1568,31 @@ func TestTimeOfEachActor(t *testing.T) {
 	require.Equal(t, p.now, of(a.ServerTime))
 	require.Equal(t, p.now, of(p.s.ServerTime))
 }
+
+// came and went each have one of Notified's methods.
+type (
+	came struct {
+		Base
+		n *int
+	}
+	went struct {
+		Base
+		n *int
+	}
+)
+
+func (a *came) Spawned()   { *a.n++ }
+func (a *went) Destroyed() { *a.n += 10 }
+
+// TestOneOfNotified: an actor with Spawned or Destroyed alone is told too.
+func TestOneOfNotified(t *testing.T) {
+	n := 0
+	w := NewClient(Config{})
+	require.NoError(t, w.Register("came", (*came)(nil)))
+	require.NoError(t, w.Register("went", (*went)(nil)))
+	for _, a := range []Actor{&came{n: &n}, &went{n: &n}} {
+		w.client.tell(&event{kind: eventSpawned, a: a})
+		w.client.tell(&event{kind: eventDestroyed, a: a})
+	}
+	require.Equal(t, 11, n)
+}
