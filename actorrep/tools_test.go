@@ -184,6 +184,7 @@ func TestAttribution(t *testing.T) {
 	require.NotZero(t, rows["soldier.Boom()"])
 	require.Zero(t, rows["soldier.Ammo"])
 	require.NotZero(t, rows[".schema"])
+	require.Less(t, rows[".schema"], total)
 	require.NotZero(t, rows[".record heads"])
 
 	var f fakeTB
