@@ -326,7 +326,7 @@ func (w *World) compareNow(b *Base) {
 	w.finish(&it)
 }
 
-// compare finds one actor's changes. It touches nothing but the actor and it.
+// compare finds one actor's changes. It changes nothing but the actor and it.
 func (w *World) compare(it *comparison) {
 	b := it.b
 	r, l := b.rep, b.class.layout
