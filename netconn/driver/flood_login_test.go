@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,13 +118,13 @@ func (l slowLink) receive(at time.Duration, from netip.AddrPort, p []byte) {
 // lateness is the handler that measures how late messages are that were sent since a time.
 type lateness struct {
 	channel.Nop
-	since time.Time
+	since atomic.Int64 // Unix nanoseconds
 	late  []time.Duration
 }
 
 func (l *lateness) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
-	if sent := time.Unix(0, int64(in.Data.ReadUint64())); !sent.Before(l.since) {
-		l.late = append(l.late, time.Since(sent))
+	if sent := int64(in.Data.ReadUint64()); sent >= l.since.Load() {
+		l.late = append(l.late, time.Since(time.Unix(0, sent)))
 	}
 }
 
@@ -153,7 +154,8 @@ func pour(d *Driver, p []byte) {
 // from the first on, the server, its ticks in the flood, and its log.
 func flooding(t *testing.T, link Link, maxConn int, prompt bool, pulse int) (late []time.Duration, srv *Driver, ticks int, log string) {
 	c := &crowd{addr: netip.MustParseAddrPort("10.0.0.1:7777"), ends: map[netip.AddrPort]*crowdSocket{}}
-	measured := &lateness{since: time.Now().Add(time.Hour)}
+	measured := &lateness{}
+	measured.since.Store(time.Now().Add(time.Hour).UnixNano())
 	var out bytes.Buffer
 	srv, err := Listen("", Config{Link: link, Channels: chat(measured), Socket: c.socket("10.0.0.1:7777"), MaxConnDatagrams: maxConn, Prompt: prompt,
 		Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -161,8 +163,14 @@ func flooding(t *testing.T, link Link, maxConn int, prompt bool, pulse int) (lat
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	srv.server = slowLink{srv.server}
-	ran, count := make(chan error, 1), 0
-	go func() { ran <- srv.Run(ctx, func(time.Time) { count++ }) }()
+	ran := make(chan error, 1)
+	var count, shed atomic.Int64
+	go func() {
+		ran <- srv.Run(ctx, func(time.Time) {
+			count.Add(1)
+			shed.Store(int64(srv.Counters.Shed))
+		})
+	}()
 
 	var clients []*Driver
 	var chs []*channel.Channel
@@ -214,11 +222,11 @@ func flooding(t *testing.T, link Link, maxConn int, prompt bool, pulse int) (lat
 		}
 	}
 	play(false, time.Second)
-	require.Zero(t, srv.Counters.Shed)
-	before := count
-	measured.since = time.Now()
+	require.Zero(t, shed.Load())
+	before := count.Load()
+	measured.since.Store(time.Now().UnixNano())
 	play(true, floodLasts)
-	ticks = count - before
+	ticks = int(count.Load() - before)
 	play(false, time.Second)
 	for i, ch := range chs {
 		require.NotNil(t, ch, "%d", i)
