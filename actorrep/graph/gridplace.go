@@ -103,19 +103,22 @@ func (n *Grid) ActorChanged(it *Item) {
 	case !finite(x, y, z):
 		n.resettle(it, nowhere)
 		return
-	case s.kind == inCells && pl.cull == cull:
-		if d := slack * n.size(level); square(x-s.x, y-s.y, z-s.z) <= d*d {
-			return
-		}
+	case n.holds(it, x, y, z, cull):
+		return
 	}
 	n.move(it, x, y, z, cull, level)
 }
 
-// stays reports whether ActorChanged would do nothing. It changes nothing.
+// stays reports whether an actor is in cells that hold it. It changes nothing.
 func (n *Grid) stays(it *Item) bool {
-	s := &n.spots[it.Index]
 	x, y, z, cull, located := n.location(it.Actor)
-	if !located || s.kind != inCells || n.placed[it.Index].cull != cull {
+	return located && n.holds(it, x, y, z, cull)
+}
+
+// holds reports whether an actor's cells are those of a position within the slack of this one, with the same cull distance.
+func (n *Grid) holds(it *Item, x, y, z, cull float64) bool {
+	s := &n.spots[it.Index]
+	if s.kind != inCells || n.placed[it.Index].cull != cull {
 		return false
 	}
 	d := slack * n.size(s.level)
