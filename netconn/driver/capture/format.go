@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -150,32 +149,38 @@ func (s *source) byte() byte {
 	return b
 }
 
-func (s *source) uvarint(limit uint64) (v uint64) {
-	for i := range binary.MaxVarintLen64 {
-		b := s.byte()
-		if s.err != nil {
-			return 0
-		}
-		if i == binary.MaxVarintLen64-1 && b > 1 {
-			break // more than 64 bits
-		}
-		v |= uint64(b&0x7f) << (7 * i)
-		if b >= 0x80 {
-			continue
-		}
-		if v > limit {
-			s.fail(fmt.Errorf("%w: %d where %d is the most", ErrFormat, v, limit))
-			return 0
-		}
-		return v
+// ReadByte implements io.ByteReader.
+func (s *source) ReadByte() (byte, error) {
+	b := s.byte()
+	return b, s.err
+}
+
+func (s *source) uvarint(limit uint64) uint64 {
+	v, err := binary.ReadUvarint(s)
+	s.overflows(err)
+	if s.err == nil && v > limit {
+		s.fail(fmt.Errorf("%w: %d where %d is the most", ErrFormat, v, limit))
 	}
-	s.fail(fmt.Errorf("%w: a number of more than 64 bits", ErrFormat))
-	return 0
+	if s.err != nil {
+		return 0
+	}
+	return v
 }
 
 func (s *source) varint() int64 {
-	v := s.uvarint(math.MaxUint64)
-	return int64(v>>1) ^ -int64(v&1)
+	v, err := binary.ReadVarint(s)
+	s.overflows(err)
+	if s.err != nil {
+		return 0
+	}
+	return v
+}
+
+// overflows takes an error of a number whose bytes could be read: it has more than 64 bits.
+func (s *source) overflows(err error) {
+	if err != nil {
+		s.fail(fmt.Errorf("%w: %w", ErrFormat, err)) // the first error stays
+	}
 }
 
 func (s *source) uint64() (v uint64) {
