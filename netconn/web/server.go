@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -328,8 +327,7 @@ func (s *Server) allowed(r *http.Request) bool {
 	if len(s.cfg.Origins) > 0 {
 		return origins.List(s.cfg.Origins).Allows(origin)
 	}
-	u, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(u.Host, r.Host)
+	return origins.Own(origin, r.Host)
 }
 
 // refuse answers a request that there is no session for.

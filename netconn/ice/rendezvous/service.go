@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 )
 
@@ -274,8 +274,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // foreign reports whether a page of another site has a player's browser ask. A link to a room may be on any page.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
-		u, err := url.Parse(origin)
-		return err != nil || !strings.EqualFold(u.Host, r.Host)
+		return !origins.Own(origin, r.Host)
 	}
 	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }

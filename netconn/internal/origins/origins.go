@@ -27,6 +27,12 @@ func (l List) Check() error {
 	return nil
 }
 
+// Own reports whether an origin is that of a page of the host that a request asks.
+func Own(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(u.Host, host)
+}
+
 // Named reports whether an origin is in the list by its name.
 func (l List) Named(origin string) bool {
 	return origin != Any && slices.ContainsFunc(l, func(o string) bool { return strings.EqualFold(o, origin) })

@@ -22,3 +22,9 @@ func TestList(t *testing.T) {
 		require.False(t, List{Any}.Named(origin), origin)
 	}
 }
+
+func TestOwn(t *testing.T) {
+	for origin, want := range map[string]bool{"https://play.example": true, "http://PLAY.example": true, "https://play.example:8443": false, "https://evil.example": false, "null": false, "": false, "://": false} {
+		require.Equal(t, want, Own(origin, "play.example"), origin)
+	}
+}
