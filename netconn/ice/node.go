@@ -334,21 +334,25 @@ func (n *node) watchInterfaces() {
 // interfaceAddrs is net.InterfaceAddrs; tests have another.
 var interfaceAddrs = net.InterfaceAddrs
 
+// networks returns the networks that this machine is in, with its address in each; none when the system doesn't say.
+func networks() (all []netip.Prefix) {
+	list, _ := interfaceAddrs() // other addresses will do
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // interfaces returns the addresses of this machine with the socket's port: at most 8, IPv4 first, or the socket's own.
 func interfaces(bound netip.AddrPort, loopback bool) (all []netip.AddrPort) {
 	if !bound.Addr().IsUnspecified() {
 		return []netip.AddrPort{bound}
 	}
-	list, err := interfaceAddrs()
-	if err != nil {
-		return nil // no addresses; the others will do
-	}
+	list := networks()
 	for _, four := range []bool{true, false} {
-		for _, a := range list {
-			prefix, err := netip.ParsePrefix(a.String())
-			if err != nil {
-				continue
-			}
+		for _, prefix := range list {
 			at := netip.AddrPortFrom(prefix.Addr().Unmap(), bound.Port())
 			if at.Addr().Is4() == four && (bound.Addr().Is6() || four) && acceptable(at, loopback) && len(all) < maxInterfaces {
 				all = append(all, at)

@@ -50,13 +50,11 @@ func oneMachine(ip netip.Addr, loopback bool) bool {
 
 // broadcast reports whether an address stands for all machines of a network that this one is in.
 func broadcast(ip netip.Addr) bool {
-	list, err := interfaceAddrs()
-	if err != nil || !ip.Is4() {
-		return false // without the interfaces nothing is sent into their networks either
+	if !ip.Is4() {
+		return false
 	}
-	for _, a := range list {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil || !p.Addr().Is4() || p.Bits() > 30 || !p.Contains(ip) { // two machines of a /31 have its two addresses
+	for _, p := range networks() {
+		if !p.Addr().Is4() || p.Bits() > 30 || !p.Contains(ip) { // two machines of a /31 have its two addresses
 			continue
 		}
 		b := ip.As4()
