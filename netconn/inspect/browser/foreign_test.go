@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/inspect"
 )
 
@@ -52,13 +50,7 @@ window.onload = body
 
 // TestForeignPageTakesNoPlace: a page of another site takes none of the viewers' places, whatever it asks the browser for without its user.
 func TestForeignPageTakesNoPlace(t *testing.T) {
-	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
-	require.NoError(t, err)
-	run, end := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(run, nil) }()
-	t.Cleanup(func() { end(); require.NoError(t, <-done) })
-	i := inspect.New(d, inspect.Config{})
+	i := inspect.New(alone(t), inspect.Config{})
 	var mu sync.Mutex
 	asked, answered := 0, []string{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,15 +16,20 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/inspect"
 )
 
-// TestLinkFromElsewhere follows a link with a token that is on another site's page, as in a chat, and sees the page live.
-func TestLinkFromElsewhere(t *testing.T) {
+// alone is a server without players, which runs until the test's end.
+func alone(t *testing.T) *driver.Driver {
 	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
 	require.NoError(t, err)
 	run, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(run, nil) }()
 	t.Cleanup(func() { end(); require.NoError(t, <-done) })
-	i := inspect.New(d, inspect.Config{Token: "sesame"})
+	return d
+}
+
+// TestLinkFromElsewhere follows a link with a token that is on another site's page, as in a chat, and sees the page live.
+func TestLinkFromElsewhere(t *testing.T) {
+	i := inspect.New(alone(t), inspect.Config{Token: "sesame"})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "192.0.2.7:1" // so that it takes the token
 		i.ServeHTTP(w, r)
