@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,39 @@ func TestCores(t *testing.T) {
 			for i := range calls {
 				require.EqualValues(t, 1, calls[i].Load(), "%d cores, call %d of %d", cores, i, n)
 			}
+		}
+	}
+}
+
+var errBoom = errors.New("boom")
+
+// TestCoresPanic: a call that panics has Run panic where it was called, when no call is in progress, with what it panicked with and where.
+func TestCoresPanic(t *testing.T) {
+	for _, cores := range []Cores{2, 4, 8} {
+		for bad := range 8 {
+			var busy atomic.Int32
+			blowUp := func(i int) {
+				if i == bad {
+					panic(errBoom)
+				}
+			}
+			run := func() (p any) {
+				defer func() { p = recover() }()
+				cores.Run(100, func(i, _ int) {
+					busy.Add(1)
+					defer busy.Add(-1)
+					blowUp(i)
+					time.Sleep(10 * time.Microsecond)
+				})
+				return nil
+			}
+			p := run()
+			require.Zero(t, busy.Load())
+			require.Implements(t, (*error)(nil), p)
+			require.ErrorIs(t, p.(error), errBoom)
+			require.ErrorContains(t, p.(error), "TestCoresPanic")
+			bad = -1
+			require.Nil(t, run(), "the next Run is as any other")
 		}
 	}
 }
