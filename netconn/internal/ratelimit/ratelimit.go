@@ -1,4 +1,4 @@
-// Package ratelimit bounds how often the networks of strangers may ask for something.
+// Package ratelimit bounds how often the networks of strangers, and players, may ask for something.
 package ratelimit
 
 import (
@@ -8,24 +8,50 @@ import (
 	"time"
 )
 
-// Limiter bounds requests by the networks that they come from, and by a second measure all that were let through. Safe for concurrent use.
+// Limiter bounds requests by the networks that they come from, and those that were let through by the player who asks and in all. Safe for concurrent use.
 //
 // It reads the clock under its lock, so that times come in order however requests overtake each other: going back and forth between two
 // times would fill the buckets each time.
 type Limiter struct {
-	now      func() time.Time
-	mu       sync.Mutex
-	rate     float64
-	burst    int
-	max      int
-	all      bucket
-	byPrefix map[netip.Prefix]*list.Element
-	order    *list.List // of *visitor, heard last in front
+	now     func() time.Time
+	mu      sync.Mutex
+	rate    float64
+	burst   int
+	all     bucket
+	origins table[netip.Prefix]
+	players table[uint64]
 }
 
-type visitor struct {
-	from   netip.Prefix
+// table is the buckets of those who were heard last, at most max of them.
+type table[K comparable] struct {
+	max   int
+	byKey map[K]*list.Element
+	order *list.List // of *visitor[K], heard last in front
+}
+
+type visitor[K comparable] struct {
+	key    K
 	bucket bucket
+}
+
+func newTable[K comparable](most int) table[K] {
+	return table[K]{max: most, byKey: map[K]*list.Element{}, order: list.New()}
+}
+
+// bucket is that of key, which is a full one of its rate and size if key isn't remembered.
+func (t *table[K]) bucket(key K, rate, size float64) *bucket {
+	if e := t.byKey[key]; e != nil {
+		t.order.MoveToFront(e)
+		return &e.Value.(*visitor[K]).bucket
+	}
+	if t.order.Len() == t.max {
+		oldest := t.order.Back()
+		delete(t.byKey, oldest.Value.(*visitor[K]).key)
+		t.order.Remove(oldest)
+	}
+	v := &visitor[K]{key, newBucket(rate, size)}
+	t.byKey[key] = t.order.PushFront(v)
+	return &v.bucket
 }
 
 // bucket fills at a rate a second up to its size; a request takes one.
@@ -54,10 +80,10 @@ func (b *bucket) take(now time.Time) bool {
 }
 
 // New returns a limiter of rate requests a second from one IPv4 address or IPv6 /64, burst of them at once, and all a second in all. Wider networks have a
-// multiple of the rate. It remembers maxAddrs networks, at least [Scopes]. now is called by many goroutines at once.
+// multiple of the rate. It remembers maxAddrs networks, at least [Scopes], and as many players. now is called by many goroutines at once.
 func New(now func() time.Time, rate float64, burst, maxAddrs int, all float64) *Limiter {
-	return &Limiter{now: now, rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
-		byPrefix: map[netip.Prefix]*list.Element{}, order: list.New()}
+	return &Limiter{now: now, rate: rate, burst: burst, all: newBucket(all, max(1, all)),
+		origins: newTable[netip.Prefix](maxAddrs), players: newTable[uint64](maxAddrs)}
 }
 
 // The wider networks: how many times the limit of one address, or of a /64, a network of many has.
@@ -94,7 +120,7 @@ func origin(a netip.Addr) netip.Addr {
 func (l *Limiter) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.order.Len()
+	return l.origins.order.Len()
 }
 
 // Allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
@@ -111,7 +137,7 @@ func (l *Limiter) Allow(from netip.Addr) bool {
 	var buckets [Scopes]*bucket
 	for i, s := range scopes { // a network at its limit adds nothing narrower to the table
 		p, _ := from.Prefix(s.bits) // an address has those bits
-		buckets[i] = l.bucket(p, s.times)
+		buckets[i] = l.origins.bucket(p, l.rate*float64(s.times), float64(l.burst)*float64(s.times))
 		if !buckets[i].ready(now) {
 			return false
 		}
@@ -129,17 +155,12 @@ func (l *Limiter) AllowTotal() bool {
 	return l.all.take(l.now())
 }
 
-func (l *Limiter) bucket(from netip.Prefix, times int) *bucket {
-	if e := l.byPrefix[from]; e != nil {
-		l.order.MoveToFront(e)
-		return &e.Value.(*visitor).bucket
-	}
-	if l.order.Len() == l.max {
-		oldest := l.order.Back()
-		delete(l.byPrefix, oldest.Value.(*visitor).from)
-		l.order.Remove(oldest)
-	}
-	v := &visitor{from, newBucket(l.rate*float64(times), float64(l.burst)*float64(times))}
-	l.byPrefix[from] = l.order.PushFront(v)
-	return &v.bucket
+// AllowPlayer reports whether one more request is within the limit of a player, which is that of one address, and of all. One that isn't takes nothing of
+// either.
+func (l *Limiter) AllowPlayer(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	player := l.players.bucket(id, l.rate, float64(l.burst))
+	return player.ready(now) && l.all.take(now) && player.take(now)
 }

@@ -17,3 +17,25 @@ func TestClockSetBack(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	require.True(t, b.take(now), "ten seconds have passed since")
 }
+
+// TestPlayers: a player who is at the limit takes nothing from all, and one whom the limit of all refuses keeps their own; as many are remembered as addresses.
+func TestPlayers(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	l := New(func() time.Time { return now }, 1, 3, Scopes, 10)
+	allowed := func(id uint64, n int) (good int) {
+		for range n {
+			if l.AllowPlayer(id) {
+				good++
+			}
+		}
+		return good
+	}
+	require.Equal(t, 3, allowed(1, 100))
+	require.Equal(t, 3, allowed(2, 100))
+	require.Equal(t, 3, allowed(3, 100))
+	require.Equal(t, 1, allowed(4, 100), "the rest of all")
+	require.Equal(t, Scopes, l.players.order.Len())
+	now = now.Add(time.Second)
+	require.Equal(t, 3, allowed(4, 100), "what was refused by all cost nothing")
+	require.Equal(t, 1, allowed(3, 100))
+}

@@ -43,9 +43,10 @@
 //
 //	requests of one address or network   Config.Rate and Burst, before the login is looked at: an IPv4 address and an IPv6
 //	                                     /64 once, a /56 4 times, a /48 16 times, an IPv4 /24 32 times; then 429
+//	requests of one player (Player.ID)   Config.Rate and Burst, wherever they come from; then 429
 //	requests with a login, in all        Config.TotalRate; then 429
 //	bytes of a body                      Config.MaxBody, 64 KiB; then reading fails, and 413
-//	addresses and networks remembered    Config.MaxAddrs, 65536; the one unheard for longest goes
+//	addresses and networks remembered    Config.MaxAddrs, 65536, and as many players; the one unheard for longest goes
 //
 // An IPv4 address within an IPv6 address (::ffff:0:0/96 and 64:ff9b::/96) is limited as the IPv4 address. Set ReadTimeout and
 // IdleTimeout of your http.Server, against clients that send slowly on purpose. The log has the reasons of refusals. It has no

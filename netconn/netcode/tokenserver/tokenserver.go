@@ -70,14 +70,15 @@ type Config struct {
 	// their scripts no answer to a request with cookies. Requests of other pages get a 403, before Rate and Authenticate. Default none.
 	Origins []string
 	// Rate is the requests a second from one IPv4 address or IPv6 /64. Burst is how many may come at once. Default 1 and 5. An
-	// IPv6 /56 has 4 times as much, a /48 16 times, an IPv4 /24 32 times. Further requests get a 429, before Authenticate.
+	// IPv6 /56 has 4 times as much, a /48 16 times, an IPv4 /24 32 times. Further requests get a 429, before Authenticate. A Player.ID
+	// has as much as one address, wherever its requests come from.
 	Rate  float64
 	Burst int
 	// TotalRate bounds the requests a second, of all clients together, that Authenticate has accepted. Default 1000.
 	TotalRate float64
 	// MaxBody bounds a request's body in bytes. Default 64 KiB.
 	MaxBody int64
-	// MaxAddrs bounds the table of addresses and networks that Rate needs. Default 65536, at least 3.
+	// MaxAddrs bounds the table of addresses and networks that Rate needs, and that of players. Default 65536, at least 3.
 	MaxAddrs int
 	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the
 	// proxy's header here.
@@ -203,7 +204,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &s.badAddr, http.StatusBadRequest, "bad_addr")
 		return
 	case !s.limit.Allow(from):
-		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
+		s.retryLater(w)
 		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
@@ -226,8 +227,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", s.cfg.Challenge)
 		s.refuse(w, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
 		return
-	case !s.limit.AllowTotal():
-		w.Header().Set("Retry-After", "1")
+	case !s.limit.AllowPlayer(player.ID):
+		s.retryLater(w)
 		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
@@ -238,6 +239,11 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.issue(w, &player)
+}
+
+// retryLater tells a client when Rate lets it ask again.
+func (s *Service) retryLater(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
 }
 
 // notPlace answers a player for whom Place found no server.

@@ -25,8 +25,9 @@ var key = netcode.Key{0xaa, 0xbb, 0xcc}
 
 type rig struct {
 	*Service
-	now time.Time
-	log bytes.Buffer
+	now    time.Time
+	log    bytes.Buffer
+	people uint64
 }
 
 func newRig(t *testing.T, edit func(*Config)) *rig {
@@ -43,6 +44,9 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 				return Player{ID: 1, Servers: []netip.AddrPort{}}, nil
 			case "broken":
 				return Player{ID: 1, Servers: make([]netip.AddrPort, 1)}, nil
+			case "somebody": // another one each time
+				r.people++
+				return Player{ID: 1000 + r.people}, nil
 			case "elsewhere":
 				return Player{ID: 1, Servers: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.1:1")}, Internal: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}}, nil
 			}
@@ -99,7 +103,7 @@ func TestLimits(t *testing.T) {
 	r := newRig(t, nil)
 	ok := func(from string, n int) (good int) {
 		for i := range n {
-			if r.ask("POST", fmt.Sprintf(from, i), "ann").Code == http.StatusOK {
+			if r.ask("POST", fmt.Sprintf(from, i), "somebody").Code == http.StatusOK {
 				good++
 			}
 		}
@@ -113,6 +117,29 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 2, ok("192.0.2.1:%d", 100))
 	require.EqualValues(t, 4*95+98, r.Counters().Limited)
 	require.LessOrEqual(t, strings.Count(r.log.String(), "\n"), 2, "a line a second at most")
+}
+
+// TestOnePlayerEverywhere: a player has the limits of one address, however many addresses ask in the player's name, and takes nothing beyond them from TotalRate.
+func TestOnePlayerEverywhere(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.TotalRate, c.Rate = 20, 0.5 })
+	ok := func(who string) (good int) {
+		for i := range 1000 {
+			w := r.ask("POST", fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), who)
+			if w.Code == http.StatusOK {
+				good++
+			} else {
+				require.Equal(t, http.StatusTooManyRequests, w.Code)
+				require.Equal(t, "2", w.Header().Get("Retry-After"))
+			}
+		}
+		return good
+	}
+	require.Equal(t, 5, ok("ann"))
+	require.Equal(t, 15, ok("somebody"), "others have the rest")
+	r.now = r.now.Add(time.Minute)
+	require.Equal(t, 5, ok("ann"))
+	r.now = r.now.Add(2 * time.Second)
+	require.Equal(t, 1, ok("ann"))
 }
 
 // TestNoLimits: the largest numbers are no limit, and no number is refused.
@@ -150,7 +177,7 @@ func TestPrefixLimits(t *testing.T) {
 	r := newRig(t, nil)
 	ok := func(n int, from func(i int) string) (good int) {
 		for i := range n {
-			if r.ask("POST", from(i), "ann").Code == http.StatusOK {
+			if r.ask("POST", from(i), "somebody").Code == http.StatusOK {
 				good++
 			}
 		}
@@ -180,7 +207,7 @@ func TestFloodWithoutLogin(t *testing.T) {
 		for k := range 300 { // 3000 a second
 			r.ask("POST", fmt.Sprintf("[2001:db8:0:%x::1]:1", i*300+k), "")
 		}
-		if r.ask("POST", fmt.Sprintf("198.51.%d.1:1", i), "ann").Code == http.StatusOK {
+		if r.ask("POST", fmt.Sprintf("198.51.%d.1:1", i), "somebody").Code == http.StatusOK {
 			issued++
 		}
 		r.now = r.now.Add(100 * time.Millisecond)
@@ -192,7 +219,7 @@ func TestFloodWithoutLogin(t *testing.T) {
 	for i := range 100 {
 		r.ask("POST", fmt.Sprintf("203.0.%d.1:1", i), "") // one address each, no login
 	}
-	require.Equal(t, http.StatusOK, r.ask("POST", "198.51.100.1:1", "ann").Code, "the total is of those with a login")
+	require.Equal(t, http.StatusOK, r.ask("POST", "198.51.100.1:1", "somebody").Code, "the total is of those with a login")
 }
 
 // TestBody: a body has a limit, whether its length was told or not, and whether the hook reads it or not.
@@ -243,7 +270,7 @@ func TestTotalRateAndTableBound(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.TotalRate, c.MaxAddrs = 50, 10 })
 	good := 0
 	for i := range 1000 {
-		if r.ask("POST", fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "ann").Code == http.StatusOK {
+		if r.ask("POST", fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "somebody").Code == http.StatusOK {
 			good++
 		}
 	}
