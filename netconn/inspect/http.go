@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -169,10 +170,38 @@ func (i *Inspector) servePast(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // the page has the rest within it
-	i.limit(w)
-	if err := film.WriteHTML(w, v); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError) // it is the film's, of which nothing was written, or the viewer has left
+	to := &watched{w: w, rc: http.NewResponseController(w), patience: i.patience, end: time.Now().Add(i.answer)}
+	if err := film.WriteHTML(to, v); err != nil && !to.begun { // otherwise the viewer has left
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
+}
+
+// watched is an answer to a viewer that has to take each part of it within patience, and all of it by end: one that doesn't read keeps others from
+// films no longer.
+type watched struct {
+	w        io.Writer
+	rc       *http.ResponseController
+	patience time.Duration
+	end      time.Time
+	begun    bool // something was written
+}
+
+// watchedPart is how many bytes a viewer has to take within patience.
+const watchedPart = 64 << 10
+
+func (w *watched) Write(b []byte) (n int, err error) {
+	w.begun = true
+	for n < len(b) && err == nil {
+		by := time.Now().Add(w.patience)
+		if w.end.Before(by) {
+			by = w.end
+		}
+		_ = w.rc.SetWriteDeadline(by) // not every server has one
+		var part int
+		part, err = w.w.Write(b[n:min(len(b), n+watchedPart)])
+		n += part
+	}
+	return n, err
 }
 
 // answerTimeout is how long a viewer may take to receive an answer, such as a film, with its making. Each one that isn't read keeps its bytes.

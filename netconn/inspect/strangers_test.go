@@ -230,6 +230,37 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	require.Eventually(t, func() bool { return left.Load() == 3 }, 60*time.Second, time.Millisecond)
 }
 
+// TestFilmThatNobodyReads: a viewer that doesn't read a film keeps others from films as long as an event of theirs may take, and not for all of the
+// time that a film may take.
+func TestFilmThatNobodyReads(t *testing.T) {
+	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
+	require.NoError(t, err)
+	world := actorrep.NewServer(actorrep.Config{})
+	past, err := flight.New(world, d, flight.Config{})
+	require.NoError(t, err)
+	i := New(d, Config{Past: past, Title: strings.Repeat("a game ", 2<<20)})
+	i.patience, i.answer = 100*time.Millisecond, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, nil) }()
+	web := httptest.NewServer(i)
+	defer func() {
+		web.Close()
+		cancel()
+		require.NoError(t, <-done)
+	}()
+	require.Eventually(t, i.source.lives, 60*time.Second, time.Millisecond)
+	c, err := net.Dial("tcp", web.Listener.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+	_, err = fmt.Fprint(c, "GET /past HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	_, err = io.ReadFull(c, make([]byte, 100))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(i.films) == 0 }, 60*time.Second, time.Millisecond)
+}
+
 // TestEveryEventIsNew: a viewer whose timer is early by turns, as every timer is, gets a new look in each event, beside others at other moments of the
 // interval, and all of them together cost the driver one look an interval.
 func TestEveryEventIsNew(t *testing.T) {
