@@ -116,7 +116,7 @@ func listen(o options, c *client) (s *server, err error) {
 	if err := s.handle(mux, page, c); err != nil || site == nil {
 		return s, err
 	}
-	s.pages = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	s.pages = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	go func() { _ = s.pages.Serve(site) }() // ends with close
 	return s, nil
 }

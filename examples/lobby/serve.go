@@ -88,7 +88,7 @@ func open(o options) (s *site, err error) {
 		ln = tls.NewListener(ln, conf)
 		s.url = "https" + s.url[4:]
 	}
-	s.pages = &http.Server{Handler: s.meet, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
+	s.pages = &http.Server{Handler: s.meet, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
 	go func() { _ = s.pages.Serve(ln) }() // ends with close
 	return s, nil
 }
