@@ -41,7 +41,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,w6,w7,r1", "workloads, with commas")
 	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
-	flag.StringVar(&s.out, "plot", "", "directory for plots; none by default")
+	flag.StringVar(&s.out, "csv", "", "directory for the curves, which bench/plot draws; none by default")
 	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
 	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
 	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
@@ -124,7 +124,7 @@ func run(w io.Writer, s settings) error {
 		}
 	}
 	if s.out != "" {
-		return r.draw(s.out)
+		return r.write(s.out)
 	}
 	return nil
 }

@@ -292,10 +292,11 @@ func TestW5(t *testing.T) {
 	}
 }
 
-// TestReport draws and prints made-up results.
+// TestReport prints made-up results, and writes their curves.
 func TestReport(t *testing.T) {
 	r := results{
-		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
+		latency: []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1},
+			{Peer: "udp", Rate: 60, Loss: 5, Together: true, P99: 2e8, WireBytes: 1.5, Sent: 2, Got: 2}},
 		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
 		many:       []manyPoint{{Peer: "tcp", Clients: 5, Elapsed: 2 * time.Second, CPU: time.Second, Sent: 3, Got: 2}},
 		replication: &replication{Sweeps: []*sweep{{Of: "changes", Points: []growthPoint{{}, {X: 10}, {X: 1000}}},
@@ -317,12 +318,18 @@ func TestReport(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := r.draw(dir); err != nil {
+	if err := r.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"w1.svg", "w2.png", "w3.svg", "r1.png"} {
-		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 1000 {
-			t.Errorf("%s: %v", name, err)
+	for name, want := range map[string]string{
+		"w1":       "rate,peer,loss,p99_ms\n60,udp,0,100\n60,udp,5,300\n",
+		"w2":       "panel,peer,value\nCPU s per million of 32 B,tcp,100000\n",
+		"w3":       "panel,peer,value\n\"server's share of a core, 5 clients, %\",tcp,50\n",
+		"r1":       "grows,changes,x,median_ms\nchanges,so many changing,0,1\nchanges,so many changing,10,1.1\nchanges,so many changing,1000,1.8\nactors,nothing changing,10,1\nactors,nothing changing,1000,1.1\n",
+		"frontier": "network,peer,wire_bytes,p99_ms\n\"echo of 64 B, 10 together in each tick of 60 Hz, 50ms one way, loss 5 %\",udp,1.5,200\n",
+	} {
+		if got, err := os.ReadFile(filepath.Join(dir, name+".csv")); err != nil || string(got) != want {
+			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
 	if _, err := choose(&out, "nobody"); err == nil {

@@ -5,13 +5,16 @@
 //	go run ./bench/soak -duration 5m -csv /tmp/soak.csv
 //	go run ./bench/feel -quick -plot /tmp
 //	go run ./bench/mesh -plot /tmp/mesh.csv
+//	(cd bench/compare && go run . -w w1 -quick -csv /tmp)
 //	cd bench/plot
 //	go run . -in /tmp/curves.csv -svg /tmp/curves.svg -png /tmp/curves.png
 //	go run . -in /tmp/soak.csv -svg /tmp/soak.svg
 //	go run . -in /tmp/feel.csv -png /tmp/feel.png
+//	go run . -in /tmp/w1.csv -png /tmp/w1.png
 //
 // The curves of examples/congestion are for each link the rates of the three controllers above, and their queues below. The
-// samples of bench/soak are clients and connections, the heap, goroutines and file descriptors, one above the other.
+// samples of bench/soak are clients and connections, the heap, goroutines and file descriptors, one above the other. bench/compare
+// writes a table for each of its workloads; frontier.csv is p99 over the bytes sent, where lower is sooner and further left is cheaper.
 package main
 
 import (
@@ -33,7 +36,7 @@ import (
 )
 
 func main() {
-	in := flag.String("in", "", "table written with -csv by examples/congestion, bench/soak, bench/feel or bench/mesh")
+	in := flag.String("in", "", "table written by examples/congestion, bench/soak, bench/feel, bench/mesh or bench/compare")
 	svg := flag.String("svg", "", "SVG file to write")
 	png := flag.String("png", "", "PNG file to write")
 	flag.Parse()
@@ -74,7 +77,10 @@ func run(in, svg, png string) error {
 }
 
 // tables is what can be drawn, by the first line.
-var tables = map[string]func(rows [][]string) (picture, error){congestionHead: congestion, soakHead: soak, feelHead: feel}
+var tables = map[string]func(rows [][]string) (picture, error){
+	congestionHead: congestion, soakHead: soak, feelHead: feel,
+	latencyHead: latency, frontierHead: frontier, dotsHead: dots, growthHead: growth,
+}
 
 // read draws a table; csv sees to it that all rows have as many columns as the first.
 func read(r io.Reader) (picture, error) {
@@ -87,7 +93,7 @@ func read(r io.Reader) (picture, error) {
 	}
 	draw, ok := tables[strings.Join(rows[0], ",")]
 	if !ok {
-		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel or bench/mesh: its columns are %q", rows[0])
+		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel, bench/mesh or bench/compare: its columns are %q", rows[0])
 	}
 	return draw(rows[1:])
 }
@@ -99,7 +105,10 @@ type picture struct {
 }
 
 func (pic *picture) save(name string, canvas vg.CanvasSizer, out io.WriterTo) error {
-	tiles := draw.Tiles{Rows: len(pic.grid), Cols: len(pic.grid[0]), PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2}
+	tiles := draw.Tiles{
+		Rows: len(pic.grid), Cols: len(pic.grid[0]), PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2,
+		PadRight: vg.Centimeter / 2, PadTop: vg.Centimeter / 4, PadBottom: vg.Centimeter / 4,
+	}
 	for i, row := range plot.Align(pic.grid, tiles, draw.New(canvas)) {
 		for j, c := range row {
 			pic.grid[i][j].Draw(c)
