@@ -140,11 +140,11 @@ func TestDocsLinks(t *testing.T) {
 	require.Greater(t, n, 50)
 }
 
-// TestDocsPictures: each picture that a page shows is made by .ci/screenshots, or is a plot of bench/compare.
+// TestDocsPictures: each picture that a page shows is made by .ci/screenshots, or is a curve of bench/compare.
 func TestDocsPictures(t *testing.T) {
 	script, err := os.ReadFile("../.ci/screenshots")
 	require.NoError(t, err)
-	plots, err := os.ReadFile("compare/plot.go")
+	plots, err := os.ReadFile("compare/csv.go")
 	require.NoError(t, err)
 	shown, n := regexp.MustCompile(`!\[[^\]]*\]\(([^)]+)\)`), 0
 	for _, p := range pages(t) {
@@ -152,7 +152,7 @@ func TestDocsPictures(t *testing.T) {
 			for _, m := range shown.FindAllStringSubmatch(l.text, -1) {
 				n++
 				file := path.Base(m[1])
-				if !bytes.Contains(script, []byte(file)) && !bytes.Contains(plots, []byte(`{"`+strings.TrimSuffix(file, ".png")+`", `)) {
+				if !bytes.Contains(script, []byte(file)) && !bytes.Contains(plots, []byte(`{"`+strings.TrimSuffix(file, ".png")+`", "`)) {
 					t.Errorf("%s:%d: no script makes %s", p.path, l.n, m[1])
 				}
 			}
