@@ -68,12 +68,13 @@ type Config struct {
 	// holds, or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that reached it. Run
 	// also reads between ticks, while there is time.
 	MaxDatagrams int
-	// MaxConnDatagrams bounds what a server handles of one connection while it can't keep up: from when it has read 1024 datagrams, or a quarter of
-	// MaxDatagrams, without its socket having been empty, so that datagrams of all clients are about to be lost, until no connection has exceeded the bound for
-	// 10 s. Of each tick it drops the rest of that connection's datagrams, as if the network had lost them, at little cost. A server with one connection has no
+	// MaxConnDatagrams bounds what a server handles of one connection while it can't keep up: from when its socket hasn't been empty for 4 ms, or a quarter of a
+	// tick of TickRate if that is less, until it is empty. Of each tick it drops the rest of that connection's datagrams, as if the network had lost them, at
+	// little cost, and what the others sent is handled soon. While it takes twice as long until the socket is empty, because many connections send
+	// too much or theirs costs more, the bound is half as much with each tick, but 16 at least. A server with one connection has no
 	// bound. Up to 16777216, default 128; negative no bound. Counters.Shed and the reason flood of Refusals count what is dropped, and the Logger names
-	// the connection. It can't help against datagrams that come faster than the machine reads them, some hundred thousand a second: the system drops
-	// those, whoever they are from.
+	// a connection that has lost 1024. It can't help against datagrams that come faster than the machine reads them, some hundred thousand a second: the
+	// system drops those, whoever they are from.
 	MaxConnDatagrams int
 	// Prompt makes Run send at once what handlers and Do write, instead of at the next tick. That lowers latency, but
 	// sends more and smaller packets and checks every connection each time: use it for hundreds of connections rather

@@ -24,8 +24,8 @@ type Conn struct {
 	// User holds whatever the game puts there.
 	User any
 
-	datagrams int  // handled since the last tick
-	floods    bool // some were dropped, and the log has it
+	datagrams int // handled since the last tick
+	shed      int // dropped by excess
 
 	driver *Driver
 	addr   netip.AddrPort

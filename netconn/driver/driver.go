@@ -195,7 +195,7 @@ func (d *Driver) readAll(at time.Duration) {
 		}
 		n, err := d.socket.TryReadBatch(d.in)
 		read += n
-		d.dispatch(at, n)
+		d.dispatch(at, n, err)
 		if err != nil && d.readError(err) {
 			errs++ // the datagrams behind it aren't left for the next tick
 		} else if n < len(d.in) {
@@ -237,8 +237,9 @@ func (d *Driver) fetch(n int) {
 	clear(near) // ended connections aren't kept alive
 }
 
-func (d *Driver) dispatch(at time.Duration, n int) {
-	d.hasRead(at, n)
+// dispatch handles the datagrams that a read has returned.
+func (d *Driver) dispatch(at time.Duration, n int, err error) {
+	d.hasRead(err == nil && n < len(d.in))
 	d.fetch(n)
 	in := d.in[:n] // a callback may call Rebind, which replaces d.in
 	for i := range in {
@@ -280,7 +281,7 @@ func (d *Driver) checked(p []byte) ([]byte, bool) {
 }
 
 func (d *Driver) postDispatch(at time.Duration) {
-	d.endShare(at)
+	d.endShare()
 	for _, c := range d.conns {
 		c.datagrams = 0
 		c.PostTickDispatch(at)

@@ -41,7 +41,7 @@ func FuzzDatagrams(f *testing.F) {
 					from = netip.MustParseAddrPort("127.0.0.1:7777")
 				}
 				d.in[0].N, d.in[0].Addr = copy(d.in[0].Buf, p), from
-				d.dispatch(0, 1)
+				d.dispatch(0, 1, nil)
 			}
 		}
 		server.flush()

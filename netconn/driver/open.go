@@ -101,6 +101,7 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil, done: make(chan struct{})}
 	d.epoch = d.cfg.Clock()
+	d.share.bound = d.cfg.MaxConnDatagrams
 	d.cfg.Channels = d.channels()
 	if err := d.checkLogin(server); err != nil {
 		return nil, err

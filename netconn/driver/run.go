@@ -95,7 +95,7 @@ func (d *Driver) wait(until time.Time) {
 	begin := d.cfg.Clock()
 	for now := begin; d.err == nil && now.Before(until) && !now.Before(begin); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
-		d.dispatch(d.at(now), n)
+		d.dispatch(d.at(now), n, err)
 		d.serveBetween()
 		d.flush() // what was answered at once, such as a handshake
 		if err != nil && !d.readError(err) {
@@ -133,7 +133,7 @@ func (d *Driver) waitPrompt(until time.Time) {
 		n, err := d.read(until)
 		now := d.cfg.Clock()
 		at := d.at(now)
-		d.dispatch(at, n)
+		d.dispatch(at, n, err)
 		d.prompt(at)
 		if !now.Before(until) || now.Before(begin) || err != nil && !d.readError(err) {
 			return

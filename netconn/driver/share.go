@@ -8,58 +8,78 @@ import (
 
 // What one client may take of the others: nothing is refused while the server keeps up with all of them.
 
-// share says whether connections are held to Config.MaxConnDatagrams.
+// share says whether connections are held to what they have of each tick, and how much that is.
 type share struct {
-	streak int // datagrams read since the socket was empty
-	held   bool
-	until  time.Duration // held at least
-	shed   uint64        // Counters.Shed at the last tick
+	since  time.Time // first batch since the socket was empty; zero while it is
+	late   bool      // it hasn't been empty for so long that connections are held
+	bound  int       // what a connection has of a tick then, at most Config.MaxConnDatagrams
+	missed bool      // that was too much in this tick
+	calm   int       // ticks in a row in which it wasn't
 }
 
 const (
-	// behind is the datagrams in a row, at least, that show that the server doesn't keep up; and a quarter of Config.MaxDatagrams.
-	behind = 1024
-	// holdFor is how long connections are held after one of them wanted more: a client may flood by turns.
-	holdFor = 10 * time.Second
+	// longestLag is how long the socket of a server that keeps up isn't empty, at most; and a quarter of a tick.
+	longestLag = 4 * time.Millisecond
+	// leastShare is what a connection has of each tick, however many flood: more than a player sends.
+	leastShare = 16
+	// calmTicks is after how many ticks in time the bound is doubled.
+	calmTicks = 300
+	// floodTold is after how many dropped datagrams the log names a connection: one that sends much loses some in a hitch of the machine.
+	floodTold = 1024
 )
 
-// hasRead notes that so many datagrams were read. When the socket hasn't been empty for long, it is about to lose datagrams, of all connections: from then on none has more than its share.
-func (d *Driver) hasRead(at time.Duration, n int) {
-	s := &d.share
-	s.streak += n
-	if n < len(d.in) {
-		s.streak = 0
+// lag is how long the socket of this server isn't empty while it keeps up.
+func (d *Driver) lag() time.Duration { return min(longestLag, d.interval()/4) }
+
+// hasRead notes that the socket was read, and whether it is empty now. When it hasn't been for long, what all connections send waits, and is about to be lost: until it
+// is empty again none has more than its share. When that takes as long again, their shares are too large.
+func (d *Driver) hasRead(empty bool) {
+	if d.server == nil || d.cfg.MaxConnDatagrams < 0 {
+		return
 	}
-	if s.streak >= max(behind, d.cfg.MaxDatagrams/4) && d.server != nil && d.cfg.MaxConnDatagrams > 0 {
-		s.held, s.until = true, at+holdFor
+	s := &d.share
+	if empty && s.since.IsZero() {
+		return
+	}
+	now := d.cfg.Clock()
+	if s.since.IsZero() {
+		s.since = now
+	}
+	waits := now.Sub(s.since)
+	s.late = waits >= d.lag()
+	s.missed = s.missed || waits >= 2*d.lag()
+	if empty {
+		s.since, s.late = time.Time{}, false
 	}
 }
 
-// excess reports whether a datagram is of a connection that has had its share of this tick, and counts it. It is dropped before anything is
-// spent on it. A single connection takes nothing of others.
+// excess reports whether a datagram is of a connection that has had its share of this tick while the server is late, and counts it. It is dropped before anything
+// is spent on it. A single connection takes nothing of others.
 func (d *Driver) excess(from netip.AddrPort) bool {
-	if !d.share.held || len(d.conns) < 2 {
+	if !d.share.late || len(d.conns) < 2 {
 		return false
 	}
 	c := d.server.conn(from)
-	if c == nil || c.datagrams < d.cfg.MaxConnDatagrams {
+	if c == nil || c.datagrams < d.share.bound {
 		return false
 	}
 	d.Counters.Shed++
-	if !c.floods {
-		c.floods = true
+	if c.shed++; c.shed == floodTold {
 		d.tell("connection floods", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())))
 	}
 	return true
 }
 
 // endShare ends what a tick's connections had.
-func (d *Driver) endShare(at time.Duration) {
+func (d *Driver) endShare() {
 	s := &d.share
 	switch {
-	case s.shed != d.Counters.Shed:
-		s.shed, s.until = d.Counters.Shed, at+holdFor
-	case at >= s.until:
-		s.held = false
+	case s.missed:
+		s.bound, s.calm = max(s.bound/2, min(leastShare, d.cfg.MaxConnDatagrams)), 0
+	case s.bound < d.cfg.MaxConnDatagrams:
+		if s.calm++; s.calm >= calmTicks {
+			s.bound, s.calm = min(2*s.bound, d.cfg.MaxConnDatagrams), 0
+		}
 	}
+	s.missed = false
 }
