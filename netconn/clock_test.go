@@ -19,7 +19,7 @@ func TestEndlessDurations(t *testing.T) {
 		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return channel.Nop{} })
 		c.KeepAlive, c.Timeout, c.LingerTimeout, c.AckDelay, c.ReorderWindow = maxKeepAlive, setting.Longest, maxLinger, maxAckDelay, maxReorderWindow
 	})
-	ch, err := p.ends[0].conn.Open(testName, channel.Nop{})
+	ch, err := p.ends[0].conn.Open(bunch.Control, channel.Nop{})
 	require.NoError(t, err)
 	for range 100 {
 		p.step()
@@ -31,6 +31,7 @@ func TestEndlessDurations(t *testing.T) {
 		require.Nil(t, p.ends[0].result, "%d", i)
 		require.Nil(t, p.ends[1].result, "%d", i)
 	}
+	require.Zero(t, p.ends[0].conn.Table().Unacked())
 	at, ok := p.ends[0].conn.NextDeadline()
 	require.True(t, ok)
 	require.Greater(t, at, p.now+time.Hour/2)

@@ -86,8 +86,11 @@ func (c *Conn) sendRepairs() {
 
 // mayRepair reports whether a packet may be sent for symbols alone.
 func (c *Conn) mayRepair() bool {
-	return c.out.Len() == 0 && !c.Closed() && !c.windowFull() && c.IsNetReady() && c.Table().Waiting() == 0
+	return c.out.Len() == 0 && !c.Closed() && c.hasRoomForRepairs() && c.IsNetReady()
 }
+
+// hasRoomForRepairs reports whether neither the window nor bunches that wait keep symbols back, which only an ack may change.
+func (c *Conn) hasRoomForRepairs() bool { return !c.windowFull() && c.Table().Waiting() == 0 }
 
 // sendRepair sends an empty packet with the symbols owed; false if it has none.
 func (c *Conn) sendRepair() bool {
@@ -102,7 +105,7 @@ func (c *Conn) sendRepair() bool {
 // repairTailAt is when the symbols owed go out in a packet of their own because no other follows.
 func (c *Conn) repairTailAt() (time.Duration, bool) {
 	k := c.coder
-	return c.flow.lastSend + tailRepair, k.uncovered > 0 && k.credit >= 1 && !c.windowFull()
+	return c.flow.lastSend + tailRepair, k.uncovered > 0 && k.credit >= 1 && c.hasRoomForRepairs()
 }
 
 // codingDeadline is when Tick has something to send because of coding, or otherwise.

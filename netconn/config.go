@@ -129,7 +129,8 @@ type Config struct {
 
 	// KeepAlive is the time without sending after which an empty packet is sent: 1 ms to 1 h, and at most half of Timeout.
 	// Default 200 ms (Unreal's KeepAliveTime). With more than a third of the peer's Timeout, the peer may time out. These packets take an eighth
-	// of the rate at most: at a low one a short KeepAlive is longer, up to 200 ms and a third of Timeout.
+	// of the rate at most: at a low one a short KeepAlive is longer, up to 200 ms and a third of Timeout. While bunches wait for their
+	// acks a longer one is a second.
 	KeepAlive time.Duration
 	// Timeout ends a connection from which nothing was received for that long: 10 ms to 100 years, and at least two
 	// KeepAlives. Default 60 s (Unreal's ConnectionTimeout); negative never.

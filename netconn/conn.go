@@ -95,6 +95,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)
 	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now
+	c.flow.owed = bunch.NoPacket
 	c.rates.start = now
 	c.rtt.lastClock = -1
 	if cfg.Controller == nil {
@@ -111,6 +112,8 @@ type flow struct {
 	timeSensitive         bool
 	dirtyAcks             bool
 	acksAt                time.Duration // when acks are due, if dirtyAcks
+	owedAt                time.Duration // when packet owed left
+	owed                  int64         // our newest packet with acks that were due; bunch.NoPacket: none
 	inTick                bool          // no packet info yet in this tick
 	lossNews              bool          // the next packet reports a loss
 	unanswered            bool          // the peer was heard since our newest packet left

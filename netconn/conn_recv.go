@@ -107,7 +107,8 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	fresh := c.notify.Delta(h) > 0
 	c.flow.unanswered = c.flow.unanswered || fresh
-	if fresh || c.notify.Again(h) {
+	heard := fresh || c.notify.Again(h)
+	if heard {
 		c.flow.lastReceive = c.now // whether it is processed or not
 	}
 	delta, process := c.notify.Update(h, (*fates)(c))
@@ -116,6 +117,9 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	if c.Closed() { // a handler that was told of an ack ended it
 		return
+	}
+	if heard && c.acksLost() {
+		c.oweAcks(0)
 	}
 	if fresh && !process {
 		if err := c.takeControl(r, c.notify.ID(h)); err != nil {

@@ -227,7 +227,7 @@ func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	size := len(packet) - c.cfg.Headroom
 	c.sent(id, size)
 	if fresh { // otherwise so many are owed one that it is due
-		c.flow.dirtyAcks, c.flow.unheard = false, 0
+		c.acksLeft(id)
 	}
 	if e, ok := c.cfg.Controller.(congestion.Emptier); ok && !counts {
 		e.OnSentEmpty(c.now, id, size+c.cfg.PacketOverhead)
@@ -270,6 +270,19 @@ func (c *Conn) oweAcks(delay time.Duration) {
 		c.flow.acksAt = at
 	}
 	c.flow.dirtyAcks = true
+}
+
+// acksLeft notes that packet id has the acks of now.
+func (c *Conn) acksLeft(id int64) {
+	if c.flow.dirtyAcks {
+		c.flow.owed, c.flow.owedAt = id, c.now
+	}
+	c.flow.dirtyAcks, c.flow.unheard = false, 0
+}
+
+// acksLost reports whether the acks that were owed last have probably not arrived: the peer is heard, and doesn't ack their packet for longer than that takes.
+func (c *Conn) acksLost() bool {
+	return c.flow.owed >= c.sentPackets.first && c.now-c.flow.owedAt > c.patience()
 }
 
 func (c *Conn) acksDue() bool { return c.flow.dirtyAcks && c.now >= c.flow.acksAt }

@@ -65,6 +65,9 @@
 // the acks of a packet that it already has. So after any outage both ends have caught up within two KeepAlives (of the end
 // whose KeepAlive is longer) and a few round trips.
 //
+// While bunches wait for their fate, a KeepAlive above a second is a second. An end whose acks were lost sends them again when it hears its peer, once an ack is
+// overdue. So also with a long KeepAlive bunches arrive within four seconds and a few round trips of the end of an outage.
+//
 // # Larger packets
 //
 // With Config.LargestPacket the connection probes sizes above Protocol.Bunch.MaxPacket, at most twelve. It sends one probe at a time, after at least

@@ -15,10 +15,14 @@ const (
 	keepAliveLate = 200 * time.Millisecond
 )
 
+// awaitedKeepAlive is the longest time without sending while bunches wait for their fate. A keep-alive shows a peer that hears it what it has missed, or that it
+// isn't heard. So after a darkness they don't wait for a longer KeepAlive.
+const awaitedKeepAlive = time.Second
+
 // keepAliveDue reports whether nothing was sent for KeepAlive, and the rate allows a keep-alive.
 func (c *Conn) keepAliveDue() bool {
 	idle := c.now - c.flow.lastSend
-	return idle >= c.cfg.KeepAlive && idle >= c.keepAlive()
+	return idle >= min(c.cfg.KeepAlive, awaitedKeepAlive) && idle >= c.keepAlive()
 }
 
 // keepAlive is the time without sending after which a keep-alive is due.
@@ -28,10 +32,18 @@ func (c *Conn) keepAlive() time.Duration {
 		most = min(most, c.cfg.Timeout/3)
 	}
 	if c.cfg.KeepAlive >= most {
-		return c.cfg.KeepAlive
+		return c.longKeepAlive()
 	}
 	seconds := float64(c.emptyBytes()) / (keepAlivePart * c.cfg.Controller.Rate()) // +Inf at a rate of 0
 	return max(c.cfg.KeepAlive, time.Duration(min(seconds, most.Seconds())*float64(time.Second)))
+}
+
+// longKeepAlive is KeepAlive, or awaitedKeepAlive while bunches in flight or in a queue wait for their fate.
+func (c *Conn) longKeepAlive() time.Duration {
+	if c.cfg.KeepAlive > awaitedKeepAlive && (c.carrying > 0 || c.Table().Unacked() > 0) {
+		return awaitedKeepAlive
+	}
+	return c.cfg.KeepAlive
 }
 
 // emptyBytes is about what a packet without bunches takes.
@@ -39,7 +51,8 @@ func (c *Conn) emptyBytes() int { return c.cfg.PacketOverhead + 16 }
 
 // Beyond a full window nothing leaves but an empty packet each KeepAlive, since nobody would hear of us again otherwise. Most
 // of the time that is the newest packet once more, with the acks of now: it takes no sequence. A peer that hasn't got it takes
-// it, whenever the darkness ends, and one that has it takes the acks; so both are back after two KeepAlives and a few round trips.
+// it, whenever the darkness ends, and one that has it takes the acks; so both are back after two KeepAlives and a few round trips. A longer KeepAlive than
+// awaitedKeepAlive is that while bunches wait, and an end whose acks were lost answers (acksLost): so also where only one of them has something to say.
 //
 // An end of Unreal's takes nothing from a packet that it has, so that new ones go out too, now and then. Each takes a
 // sequence that stays in flight until the peer is heard, so they become rarer: after a silence s the next one waits for
@@ -83,7 +96,7 @@ const maxForcedAnswers = 32
 // forceAt is for a full window, so there is a newest packet.
 func (c *Conn) forceAt() time.Duration {
 	last := c.newest().at
-	wait := c.cfg.KeepAlive
+	wait := c.longKeepAlive()
 	if c.newest().onlyAcks() { // otherwise only a new one can go again
 		wait = max(wait, c.forceWait(last-c.flow.lastFate))
 	}
@@ -122,7 +135,7 @@ func (c *Conn) sendAgain() {
 	c.beginPacket(c.packetBytes())
 	c.notify.WriteAgain(&c.out)
 	c.writePacketInfo()
-	c.flow.dirtyAcks, c.flow.unheard = false, 0
+	c.acksLeft(c.sentPackets.next - 1)
 	c.emit(c.endPacket())
 }
 

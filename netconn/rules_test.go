@@ -175,7 +175,7 @@ func TestProbesBeginAnew(t *testing.T) {
 		h.packet(0, true) // lost
 		var gaps []time.Duration
 		last := h.now
-		for h.now-last < 30*time.Second {
+		for len(gaps) < maxProbes+3 && h.now-last < 30*time.Second {
 			at, ok := c.probeAt()
 			if ok {
 				c.Tick(at - 1)
@@ -189,8 +189,11 @@ func TestProbesBeginAnew(t *testing.T) {
 				gaps, last, h.sent[0] = append(gaps, h.now-last), h.now, nil
 			}
 		}
-		require.Len(t, gaps, maxProbes, "round %d", round)
-		for i := 1; i < len(gaps); i++ {
+		require.Len(t, gaps, maxProbes+3, "round %d", round)
+		for _, gap := range gaps[maxProbes:] {
+			require.InDelta(t, awaitedKeepAlive, gap, float64(10*time.Millisecond), "a keep-alive behind the probes")
+		}
+		for i := 1; i < maxProbes; i++ {
 			require.InDelta(t, 2, float64(gaps[i])/float64(gaps[i-1]), 0.5, "%v", gaps)
 		}
 		require.Equal(t, maxProbes, c.flow.probes)
