@@ -2,15 +2,18 @@ package stream
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -31,28 +34,29 @@ func (c *countedClock) now() time.Time {
 	return time.Now()
 }
 
-// narrow is a stream of a client with Prompt, over a path of 20 kB a second.
-func narrow(t *testing.T, cfg Config) (c *Conn, s net.Conn, clock *countedClock, stop func()) {
+// narrow is a stream of a client with Prompt, over a path of 20 kB a second. more are other channels of the client.
+func narrow(t *testing.T, cfg Config, more ...channel.Type) (c *Conn, s net.Conn, server *driver.Driver, clock *countedClock, stop func()) {
 	l := Listen(name, Config{})
 	clock = &countedClock{}
 	clock.limit.Store(3000)
 	both := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
 	sc, cc := both, both
 	sc.Channels = []channel.Type{l.Type()}
-	cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
+	sc.Channels, sc.Prompt = append(sc.Channels, more...), len(more) > 0
+	cc.Channels, cc.Prompt, cc.Clock = append(more, Type(name)), true, clock.now
 	server, client, _ := linked(t, sc, cc)
 	ctx, stop := running(t, server, client)
 	c, err := Dial(ctx, client, name, cfg)
 	require.NoError(t, err)
 	s, err = l.Accept()
 	require.NoError(t, err)
-	return c, s, clock, stop
+	return c, s, server, clock, stop
 }
 
 // TestFullPathWaits: a stream on a path that takes no more, with Prompt, has its driver wait for the next tick.
 func TestFullPathWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s, clock, stop := narrow(t, Config{})
+		c, s, _, clock, stop := narrow(t, Config{})
 		wrote := make(chan bool)
 		go func() {
 			_, _ = c.Write(make([]byte, 200_000)) // ten seconds of the path
@@ -71,10 +75,56 @@ func TestFullPathWaits(t *testing.T) {
 	})
 }
 
+// TestFullPathReads: a client with Prompt whose stream has a path that takes no more gets what the server sends when it arrives, and not in its next tick.
+func TestFullPathReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &arrivals{}
+		c, s, server, _, stop := narrow(t, Config{}, channel.Type{Name: bunch.Name{Index: 311}, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return got }})
+		go func() { _, _ = c.Write(make([]byte, 400_000)) }() // twenty seconds of the path
+		go func() { _, _ = io.Copy(io.Discard, s) }()
+		const sent = 200
+		var ch *channel.Channel
+		for i := range sent {
+			time.Sleep(43 * time.Millisecond) // of a tick's 50
+			server.Do(func() {
+				if ch == nil {
+					for conn := range server.Conns {
+						var err error
+						ch, err = conn.Open(bunch.Name{Index: 311}, channel.Nop{})
+						assert.NoError(t, err)
+					}
+				}
+				_, err := ch.SendBunch(&bunch.Out{Data: binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixNano())), Reliable: true, NoMerge: true})
+				assert.NoError(t, err, "%d", i)
+			})
+		}
+		time.Sleep(time.Second)
+		c.mu.Lock()
+		waits := c.out.n
+		c.mu.Unlock()
+		require.Positive(t, waits, "the path is full")
+		stop()
+		require.Len(t, got.late, sent)
+		slices.Sort(got.late)
+		require.Less(t, got.late[sent/2], time.Millisecond, "half of them; at most %v", got.late[sent-1])
+		require.Less(t, got.late[sent-1], 25*time.Millisecond)
+	})
+}
+
+// arrivals notes how long messages took that have their time of sending in them.
+type arrivals struct {
+	channel.Nop
+	late []time.Duration
+}
+
+func (a *arrivals) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	a.late = append(a.late, time.Since(time.Unix(0, int64(in.Data.ReadUint64()))))
+}
+
 // TestWritesDontWake: small writes to a stream that waits for bandwidth anyway don't wake its driver, with Prompt.
 func TestWritesDontWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s, clock, stop := narrow(t, Config{Buffer: 1 << 20})
+		c, s, _, clock, stop := narrow(t, Config{Buffer: 1 << 20})
 		read := make(chan int64)
 		go func() {
 			n, _ := io.Copy(io.Discard, s)
