@@ -16,16 +16,17 @@ import (
 // value can't be sent, with a nil Writer that only, read whether it differs from what was there. Neither keeps the pointer.
 type codec struct {
 	form  uint32
+	least int // bits
 	write func(u *Unit, w *bitio.Writer, p unsafe.Pointer) error
 	read  func(u *Unit, r *bitio.Reader, p unsafe.Pointer) (changed bool, err error)
 }
 
 var (
-	timeCodec     = &codec{1, writeTime, readTime}
+	timeCodec     = &codec{1, 1, writeTime, readTime}
 	addrCodec     = binaryCodec[netip.Addr](2, func(a *netip.Addr, b []byte) ([]byte, error) { return a.AppendBinary(b) })
 	addrPortCodec = binaryCodec[netip.AddrPort](3, func(a *netip.AddrPort, b []byte) ([]byte, error) { return a.AppendBinary(b) })
 	prefixCodec   = binaryCodec[netip.Prefix](4, func(a *netip.Prefix, b []byte) ([]byte, error) { return a.AppendBinary(b) })
-	textCodec     = &codec{5, writeMarshaled, readMarshaled}
+	textCodec     = &codec{5, 8, writeMarshaled, readMarshaled}
 
 	marshalType   = reflect.TypeFor[encoding.TextMarshaler]()
 	unmarshalType = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -103,7 +104,7 @@ func binaryCodec[T comparable, P interface {
 	*T
 	encoding.BinaryUnmarshaler
 }](form uint32, append func(v *T, b []byte) ([]byte, error)) *codec {
-	return &codec{form, func(_ *Unit, w *bitio.Writer, p unsafe.Pointer) error {
+	return &codec{form, 8, func(_ *Unit, w *bitio.Writer, p unsafe.Pointer) error {
 		b, err := append((*T)(p), nil)
 		if err == nil && w != nil {
 			w.WriteIntPacked(uint32(len(b)))

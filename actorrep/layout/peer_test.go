@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +126,50 @@ func TestLengthsThatLie(t *testing.T) {
 			r := readerOf(func(w *bitio.Writer) { w.WriteIntPacked(n) })
 			require.Less(t, allocated(func() { l.ReadValue(r, p.dst.UnsafePointer(), mem) }), uint64(10_000))
 			require.Error(t, r.Err())
+		}
+	}
+}
+
+// TestElementsThatLie: a slice gets no memory for more elements than the rest has room for, when each takes the least that it can: all numbers of the arrays in it,
+// too.
+func TestElementsThatLie(t *testing.T) {
+	type cell struct {
+		Item    uint8
+		Numbers [100]uint64
+		Flags   [40]bool
+	}
+	type whole struct {
+		From  netip.Addr
+		Cells [2]cell
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[[]cell](), reflect.TypeFor[[]whole](), reflect.TypeFor[[]netip.Addr](), reflect.TypeFor[[]time.Time]()} {
+		l, err := BuildValue(typ)
+		require.NoError(t, err)
+		size := func(n int) int {
+			v := reflect.New(typ)
+			v.Elem().Set(reflect.MakeSlice(typ, n, n))
+			w := bitio.NewWriter(make([]byte, 1<<16))
+			l.WriteValue(w, v.UnsafePointer())
+			require.NoError(t, w.Err())
+			return w.Len()
+		}
+		const n = 250
+		each := size(3) - size(2)
+		data := make([]byte, (n*each+7)/8+2)
+		w := bitio.NewWriter(data)
+		w.WriteIntPacked(n)
+		for _, lacks := range []int{1, 0} {
+			v := reflect.New(typ)
+			r := bitio.NewReader(data, w.Len()+n*each-lacks)
+			used := allocated(func() { l.ReadValue(r, v.UnsafePointer(), nil) })
+			if lacks == 0 {
+				require.NoError(t, r.Err(), "%v", typ)
+				require.Equal(t, n, v.Elem().Len(), "%v", typ)
+				continue
+			}
+			require.ErrorIs(t, r.Err(), ErrLength, "%v", typ)
+			require.Less(t, used, uint64(2000), "%v", typ)
+			require.Zero(t, v.Elem().Len(), "%v", typ)
 		}
 	}
 }

@@ -73,7 +73,21 @@ func (d *Wire) hasForm() bool {
 	return d.Kind == Slice || d.Kind == Pointer || d.Kind == Custom || d.Kind == Fast
 }
 
-// minBits is the least that a whole unit takes within an element; what has its own serializer may take nothing.
+// minBits is the least that a whole unit takes within an element; what has methods to serialize it may take nothing.
+func (u *Unit) minBits() (least int) {
+	switch {
+	case u.codec != nil:
+		return u.codec.least
+	case u.Kind != Group:
+		return u.Wire.minBits()
+	}
+	for i := range u.Parts {
+		least += u.Parts[i].minBits()
+	}
+	return least
+}
+
+// minBits is that of a unit that is no group and has no codec.
 func (d *Wire) minBits() int {
 	switch d.Kind {
 	case Bool, Pointer:
