@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -153,8 +154,8 @@ func appendBits(dst []byte, w *bitio.Writer) []byte {
 }
 
 // Restore spawns the actors of a checkpoint, with their ids, in a server's world that has none of these ids. Then it calls load,
-// which may be nil, with what Save appended. at is the time of the checkpoint's world. When data is bad the error wraps
-// ErrCheckpoint, and nothing is spawned. An error of load is returned as it is; the actors stay. It spawns at most 65536
+// which may be nil, with what Save appended. at is the time of the checkpoint's world. When data is bad, or a value doesn't fit its field of another build, the
+// error wraps ErrCheckpoint, and nothing is spawned. An error of load is returned as it is; the actors stay. It spawns at most 65536
 // actors, and at most one for each 14 bytes of data.
 func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err error) {
 	if !w.IsServer() {
@@ -351,8 +352,16 @@ func (r *reader) actor(list []described) (a restored) {
 	m := in.ReadBits(len(c.remote.Units))
 	o := c.Layout.Object(v.UnsafePointer())
 	for i := range c.remote.Units {
-		if m>>i&1 != 0 && in.Err() == nil {
-			c.remote.ReadUnit(in, i, words[:], nil, o)
+		if m>>i&1 == 0 || in.Err() != nil {
+			continue
+		}
+		if c.remote.ReadUnit(in, i, words[:], nil, o); c.remote.Unread != nil || c.remote.Clamped {
+			u := &c.remote.Units[i]
+			if len(u.Parts) > 0 { // it is one of them
+				u = &u.Parts[0]
+			}
+			r.fail("%s.%s can't have the value that it had: %w", c.Name, u.Path, cmp.Or(c.remote.Unread, layout.ErrUnfit))
+			return a
 		}
 	}
 	err := in.Err()

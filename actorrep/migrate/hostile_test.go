@@ -138,6 +138,53 @@ func TestForgedCheckpoint(t *testing.T) {
 	require.ErrorIs(t, err, migrate.ErrCheckpoint, "more than there are bytes for")
 }
 
+// wide and narrow are a class of two builds.
+type (
+	wide struct {
+		actorrep.Base
+		Text string    `net:"cap=100"`
+		N    uint16    `net:""`
+		Grid [9]uint16 `net:"max=60000"`
+		List []uint8   `net:"max=200,cap=9"`
+	}
+	narrow struct {
+		actorrep.Base
+		Text string    `net:"cap=4"`
+		N    uint8     `net:""`
+		Grid [9]uint16 `net:"max=200"`
+		List []uint8   `net:"max=200,cap=3"`
+	}
+)
+
+// TestNothingIsCut: a value that doesn't fit the field of another build is an error that names it, and nothing is spawned.
+func TestNothingIsCut(t *testing.T) {
+	for field, change := range map[string]func(a *wide){
+		"":     func(*wide) {},
+		"Text": func(a *wide) { a.Text = "four+" },
+		"N":    func(a *wide) { a.N = 256 },
+		"Grid": func(a *wide) { a.Grid[8] = 256 },
+		"List": func(a *wide) { a.List = append(a.List, 4) },
+	} {
+		from, to := actorrep.NewServer(actorrep.Config{}), actorrep.NewServer(actorrep.Config{})
+		require.NoError(t, from.Register("cup", (*wide)(nil)))
+		require.NoError(t, to.Register("cup", (*narrow)(nil)))
+		a := &wide{Text: "four", N: 255, List: []uint8{1, 2, 3}}
+		change(a)
+		require.NoError(t, from.Spawn(a))
+		data, err := migrate.Checkpoint(nil, from, nil)
+		require.NoError(t, err)
+		_, err = migrate.Restore(to, data, nil)
+		if field == "" {
+			require.NoError(t, err)
+			require.Equal(t, "four", to.Find(a.GUID()).(*narrow).Text)
+			continue
+		}
+		require.ErrorIs(t, err, migrate.ErrCheckpoint)
+		require.ErrorContains(t, err, "cup."+field)
+		require.Zero(t, to.Len(), field)
+	}
+}
+
 // TestTooLarge: a checkpoint over the bound isn't sent, and the host's game is told once; a follower whose bound is lower ends the connection.
 func TestTooLarge(t *testing.T) {
 	var failed []error
