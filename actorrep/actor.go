@@ -2,6 +2,7 @@ package actorrep
 
 import (
 	"errors"
+	"fmt"
 	"time"
 	"unsafe"
 
@@ -50,6 +51,7 @@ type Base struct {
 	dormant        bool
 	always         bool // relevant to all
 	onlyOwner      bool
+	height         uint8 // on a client: how deep components of components have gone below it
 
 	priority float32
 	cull     float64
@@ -99,15 +101,27 @@ func (b *Base) Owner() *Peer {
 
 // Parent is the actor that this one is a component of, or nil.
 func (b *Base) Parent() Actor {
-	if b.parent == nil {
-		return nil
+	if p := b.above(); p != nil {
+		return p.self
 	}
-	return b.parent.self
+	return nil
+}
+
+// above is the parent. On a client that is, from the disappearance of an actor to the next Step, the one that has appeared under its id since.
+func (b *Base) above() *Base {
+	p := b.parent
+	if p != nil && p.world == nil && b.world != nil {
+		return b.world.byGUID[p.guid]
+	}
+	return p
 }
 
 // Children calls yield for each component, in the order in which they were spawned. Components may be spawned and
 // destroyed meanwhile. One destroyed before its turn isn't yielded; one that is spawned may or may not be.
 func (b *Base) Children(yield func(Actor) bool) {
+	if b.world != nil && !b.world.server {
+		b.world.client.settleOrphans()
+	}
 	b.components(func(c *Base) bool { return yield(c.self) })
 }
 
@@ -444,6 +458,7 @@ var (
 	ErrClient     = errors.New("actorrep: only a server may do that; a client asks it by a ServerRPC")
 	ErrNotCustom  = errors.New("actorrep: no field of that name with the custom condition")
 	ErrLate       = errors.New("actorrep: register all classes before the first connection")
+	ErrDeep       = fmt.Errorf("actorrep: components of components go %d deep at most", maxDepth)
 	ErrTaken      = errors.New("actorrep: another actor has the id, or it isn't one")
 	ErrManyFast   = errors.New("actorrep: a class may have two fast arrays; move others into a component")
 )

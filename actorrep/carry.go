@@ -519,7 +519,7 @@ func (m *mirror) heardCall(id int, params *bitio.Reader) (done bool, err error) 
 		if params.Err() != nil || params.Remaining() > 0 || stay == 0 {
 			return true, fmt.Errorf("%w: a resumption of calls", errFormat)
 		}
-		if m.stay == 0 { // else the game has called Arrive twice
+		if m.stay == 0 && m.b != nil { // else the game has called Arrive twice, or the actor isn't here to go on with the calls
 			m.resume(stay, before, ran)
 		}
 		return true, nil

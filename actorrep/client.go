@@ -51,6 +51,7 @@ type client struct {
 	refusals  flood
 	leaving   []*mirror                 // actors that disappear once their calls have run
 	tidied    bool                      // forgetGone has run since the last Step
+	orphaned  []*Base                   // gone, with components that look for a parent; see settleOrphans
 	referring []*Base                   // with references that have notifies; see refer
 	missed    map[netguid.GUID]struct{} // actors that have disappeared since missReferences
 	tidyAt    int                       // its length from which on those that are over are dropped first
@@ -81,9 +82,9 @@ type oldField struct {
 	old   reflect.Value
 }
 
-// unmapped is a reference whose actor isn't there.
+// unmapped is a reference whose actor isn't there. It names whose it is by id, so that an actor that is gone isn't kept for it.
 type unmapped struct {
-	b     *Base
+	of    netguid.GUID
 	field int // below 0: its parent
 }
 
@@ -221,21 +222,48 @@ func (c *client) setMirror(m *mirror) {
 	}
 }
 
-// maxDepth bounds how deep components of components go on a client.
+// maxDepth bounds how deep components of components go.
 const maxDepth = 64
 
 // tearOff makes the actor the client's own.
 func (b *Base) tearOff() { b.tornOff, b.role = true, Authority }
 
-// adopt makes the actor a component of parent, unless parent is below it.
+// adopt makes the actor a component of parent, unless parent is below it or components of components would go too deep.
 func (b *Base) adopt(parent *Base) {
-	depth := 0
-	for up := parent; up != nil; up = up.parent {
+	depth := int(b.height)
+	for up := parent; up != nil; up = up.above() {
 		if depth++; up == b || depth > maxDepth {
 			return
 		}
 	}
 	parent.addChild(b)
+	for up, height := parent, b.height+1; up != nil && up.height < height; up = up.above() {
+		up.height = height
+		height++
+	}
+}
+
+// follow makes the actor a component of the one with this id, as soon as that is there.
+func (c *client) follow(b *Base, parent netguid.GUID) {
+	if p := c.world.byGUID[parent]; p != nil {
+		b.adopt(p)
+	} else {
+		c.wait(parent, unmapped{b.guid, -1})
+	}
+}
+
+// settleOrphans gives the components of actors that disappeared since the last Step to those that appeared under the same ids since. The others wait for
+// them. A server may have an actor with thousands of components disappear and appear again and again, so it is done once for all.
+func (c *client) settleOrphans() {
+	for i, gone := range c.orphaned {
+		for child := range gone.components {
+			child.parent = nil
+			c.follow(child, gone.guid)
+		}
+		gone.children, gone.gaps = nil, 0
+		c.orphaned[i] = nil
+	}
+	c.orphaned = c.orphaned[:0]
 }
 
 // seen updates the newest frame.
@@ -303,7 +331,7 @@ func (c *client) wait(id netguid.GUID, u unmapped) {
 func (c *client) forgetGone() {
 	for id, list := range c.waiting {
 		list = slices.DeleteFunc(list, func(u unmapped) bool {
-			if u.b.world == c.world {
+			if c.world.byGUID[u.of] != nil {
 				return false
 			}
 			delete(c.waits, wait{id, u})
@@ -328,8 +356,8 @@ func (c *client) miss(id netguid.GUID) {
 	}
 }
 
-// missReferences has the references to actors that have disappeared wait for them, because they may appear again. It looks at
-// all references, so it is called once for many: in the next Step, and before one of them appears again.
+// missReferences has the references to actors that have disappeared wait for them, because they may appear again, and calls for the notifies of those to actors that
+// have already. It looks at all references, so it is called once for many: in the next Step.
 func (c *client) missReferences() {
 	if len(c.missed) == 0 {
 		return
@@ -339,8 +367,13 @@ func (c *client) missReferences() {
 		for field := range b.class.layout.Fields {
 			for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
 				for id := range b.class.layout.References(b.ptr, bits.TrailingZeros64(rest)) {
-					if _, gone := c.missed[id]; gone {
-						c.wait(id, unmapped{b, field})
+					if _, gone := c.missed[id]; !gone {
+						continue
+					}
+					if c.world.byGUID[id] == nil {
+						c.wait(id, unmapped{b.guid, field})
+					} else if !b.mirror.noted(field) {
+						b.mirror.noteChange(field, b.mirror.copyField(field))
 					}
 				}
 			}
@@ -374,9 +407,6 @@ func (b *Base) refersTo(id netguid.GUID, field int) bool {
 
 // arrived calls for the notifies of references that waited for an actor.
 func (c *client) arrived(b *Base) {
-	if _, was := c.missed[b.guid]; was {
-		c.missReferences()
-	}
 	list := c.waiting[b.guid]
 	if list == nil {
 		return
@@ -386,12 +416,15 @@ func (c *client) arrived(b *Base) {
 		delete(c.waits, wait{b.guid, u})
 	}
 	for _, u := range list {
+		of := c.world.byGUID[u.of] // it may be another one than the one that waited, under the same id
 		switch {
-		case u.b.world != c.world:
+		case of == nil:
 		case u.field < 0:
-			u.b.adopt(b)
-		case u.b.refersTo(b.guid, u.field) && !u.b.mirror.noted(u.field):
-			u.b.mirror.noteChange(u.field, u.b.mirror.copyField(u.field))
+			if of.parent == nil && of.mirror.parent == b.guid {
+				of.adopt(b)
+			}
+		case u.field < len(of.class.layout.Fields) && !of.mirror.noted(u.field) && of.refersTo(b.guid, u.field):
+			of.mirror.noteChange(u.field, of.mirror.copyField(u.field))
 		}
 	}
 }
@@ -414,9 +447,8 @@ func (c *client) leaveNow(m *mirror) {
 	m.leaving = false
 	a := m.b.self
 	c.miss(m.guid)
-	for child := range m.b.components { // a parent that appears again takes them back
-		child.parent = nil
-		c.wait(m.guid, unmapped{child, -1})
+	if len(m.b.children) > 0 { // a parent that appears again takes them back
+		c.orphaned = append(c.orphaned, m.b)
 	}
 	if i := m.note; i > 0 {
 		e := &c.events[i-1]
@@ -428,15 +460,20 @@ func (c *client) leaveNow(m *mirror) {
 		}
 		m.note = 0
 		if e.a == nil {
-			c.world.remove(m.b)
-			m.b = nil
+			c.forgetActor(m)
 			return
 		}
 	}
-	c.world.remove(m.b)
-	m.b = nil
+	c.forgetActor(m)
 	c.world.Counters.Destroyed++
 	c.events = append(c.events, event{kind: eventDestroyed, a: a})
+}
+
+// forgetActor removes a mirror's actor.
+func (c *client) forgetActor(m *mirror) {
+	c.world.remove(m.b)
+	m.b = nil
+	m.letGo()
 }
 
 // drop removes an actor and its components at once. The next Step tells the game.
@@ -503,6 +540,7 @@ func (c *client) step() {
 	for _, f := range []*flood{&c.bad, &c.untaken, &c.refusals} {
 		f.tell(c.world)
 	}
+	c.settleOrphans()
 	c.missReferences()
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {

@@ -257,6 +257,7 @@ func (c *client) speak() {
 		if m.ch == nil && c.over[m.guid] != m {
 			c.world.dropCalls(m.self, nil, m.calls, ErrActorGone)
 			m.calls = nil
+			m.letGo()
 		}
 		if len(m.calls) > 0 {
 			kept = append(kept, m)

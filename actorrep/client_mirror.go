@@ -44,7 +44,8 @@ type mirror struct {
 	stay      uint32  // how many servers the actor has come to by Arrive; 0: these numbers began here
 	moved     *mirror // where the calls go on in another World
 	openedAt  time.Duration
-	self      *Base  // b, kept after the actor is gone
+	parent    netguid.GUID
+	self      *Base  // b, kept after the actor is gone until nothing is to be told of its calls
 	waiting   int    // received calls that run in the next Step
 	leaving   bool   // removed once they have run
 	finishing bool   // the connection closes in order
@@ -106,7 +107,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 	if again && old != nil && old.class != w.client.schema[class].local {
 		return fmt.Errorf("%w: %v opens again as %s and is %s", ErrGUID, id, w.client.schema[class].name, old.class.name)
 	}
-	m.guid, m.class, m.born = id, w.client.schema[class], frame
+	m.guid, m.parent, m.class, m.born = id, parent, w.client.schema[class], frame
 	m.frames = make([]int64, len(m.class.units.Units))
 	switch {
 	case again && old == nil, old != nil && old.mirror.born > frame:
@@ -121,7 +122,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		if old != nil {
 			w.client.leaveNow(old.mirror) // the close of its last channel is still in flight
 		}
-		if err := m.spawn(id, parent); err != nil {
+		if err := m.spawn(); err != nil {
 			return err
 		}
 	}
@@ -130,7 +131,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 }
 
 // spawn makes the actor, if we have its class.
-func (m *mirror) spawn(id, parent netguid.GUID) error {
+func (m *mirror) spawn() error {
 	w, c := m.world, m.class.local
 	switch {
 	case c == nil:
@@ -139,13 +140,11 @@ func (m *mirror) spawn(id, parent netguid.GUID) error {
 		return fmt.Errorf("%w: a %s isn't made", ErrActors, c.name)
 	}
 	a := reflect.New(c.typ).Interface().(Actor)
-	w.add(a, c, id)
+	w.add(a, c, m.guid)
 	m.b, m.self = a.base(), a.base()
 	m.b.mirror = m
-	if p := w.byGUID[parent]; p != nil {
-		m.b.adopt(p)
-	} else if parent != 0 {
-		w.client.wait(parent, unmapped{m.b, -1})
+	if m.parent != 0 {
+		w.client.follow(m.b, m.parent)
 	}
 	if n, ok := a.(Initializer); ok {
 		n.Init()
@@ -406,7 +405,7 @@ func shares(t reflect.Type) bool {
 func (m *mirror) checkReference(id netguid.GUID, field int) {
 	if id.Valid() && m.world.byGUID[id] == nil {
 		m.world.Counters.Unmapped++
-		m.world.client.wait(id, unmapped{m.b, field})
+		m.world.client.wait(id, unmapped{m.guid, field})
 	}
 }
 
@@ -428,6 +427,7 @@ func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:
+		m.letGo()
 	case reason == bunch.Dormancy:
 		m.asleep = true
 	case reason == bunch.TearOff: // also without room for the message that says so
@@ -435,5 +435,12 @@ func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	case m.b.tornOff:
 	default:
 		c.leave(m)
+	}
+}
+
+// letGo forgets what the actor was once it is gone and nothing is to be told of its calls: the mirror stays in the table.
+func (m *mirror) letGo() {
+	if m.b == nil && m.ch == nil && len(m.calls) == 0 && len(m.unacked) == 0 {
+		m.self = nil
 	}
 }

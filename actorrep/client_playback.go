@@ -135,6 +135,7 @@ func (c *client) reset() {
 		}
 	}
 	c.forgetMirrors()
+	c.settleOrphans()
 	clear(c.waiting)
 	clear(c.waits)
 	clear(c.missed)

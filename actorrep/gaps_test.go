@@ -28,14 +28,15 @@ func TestBadCallsAreCounted(t *testing.T) {
 // TestReferencesOfThoseGone: references of actors that are gone give way to others, again and again, though they are looked for once a Step only.
 func TestReferencesOfThoseGone(t *testing.T) {
 	w := NewClient(Config{})
-	c, there := w.client, &Base{world: w}
+	c := w.client
+	w.byGUID[1] = &Base{world: w, guid: 1}
 	for round := range netguid.GUID(3) {
 		w.Step(time.Duration(round) * time.Second)
 		for i := range netguid.GUID(maxUnmapped) {
-			c.wait(2*(maxUnmapped*round+i)+2, unmapped{&Base{}, 0})
+			c.wait(2*(maxUnmapped*round+i)+2, unmapped{3, 0})
 		}
 		id := 2*(maxUnmapped*10+round) + 2
-		c.wait(id, unmapped{there, 0})
+		c.wait(id, unmapped{1, 0})
 		require.Len(t, c.waiting[id], 1)
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -678,4 +680,195 @@ func TestFloodOfRefusals(t *testing.T) {
 	}
 	require.EqualValues(t, 3000, o.client.Counters.CallsRefused)
 	require.Zero(t, o.client.Counters.Bad)
+}
+
+// bulky is large at a client, and small on the wire.
+type bulky struct {
+	Base
+	N     uint8          `net:""`
+	Whom  []Ref[*bulky]  `net:"cap=1000,notify=OnWhom"`
+	Local [64 << 10]byte // not replicated
+}
+
+func (*bulky) OnWhom() {}
+
+// bulkyHonest is an honest server with the class of bulky actors, which are class 0.
+func bulkyHonest(t *testing.T) *honest {
+	o := &honest{world: NewServer(Config{}), client: NewClient(Config{})}
+	o.client.cfg.Failed = func(err error) { o.failed = append(o.failed, err) }
+	require.NoError(t, o.world.Register("bulky", (*bulky)(nil)))
+	require.NoError(t, o.client.Register("bulky", (*bulky)(nil)))
+	o.h = &replicationHandler{client: o.client.client}
+	schema, n := o.world.encodeSchema()
+	require.NoError(t, o.h.message(bitio.NewReader(schema, n)))
+	return o
+}
+
+// TestNothingIsKeptOfThoseGone: an actor that is gone takes no memory at a client, neither while its place among the channels isn't used again, nor for what it
+// waited for.
+func TestNothingIsKeptOfThoseGone(t *testing.T) {
+	o := bulkyHonest(t)
+	var all []weak.Pointer[Base]
+	for i := range uint32(300) {
+		m := o.openAs(wire.Opening{GUID: 2*i + 4, Parent: 2, Frame: i + 1}, i+1, &bulky{N: 1, Whom: []Ref[*bulky]{{id: netguid.GUID(1_000_000 + 2*i)}}})
+		all = append(all, weak.Make(m.b))
+		m.Closed(nil, []channel.CloseReason{bunch.Destroyed, bunch.Dormancy}[i%2])
+		if i%3 == 0 {
+			o.client.Step(time.Duration(i))
+		}
+	}
+	for a := range o.client.All { // those that sleep
+		o.client.client.leave(a.base().mirror)
+	}
+	o.client.Step(time.Hour)
+	o.client.Consistent(t)
+	require.Zero(t, o.client.Len())
+	require.Empty(t, o.failed)
+	runtime.GC()
+	kept := 0
+	for _, p := range all {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	require.LessOrEqual(t, kept, 3, "of %d", len(all)) // the stack may have some
+	runtime.KeepAlive(o)
+}
+
+// TestFlickersCostLittle: a server that has an actor go and come again and again between two Steps, to which thousands of others refer and belong, has its client
+// look at these once. The components are its own all the while, and a Step tells of the references.
+func TestFlickersCostLittle(t *testing.T) {
+	o := bulkyHonest(t)
+	const others = 500
+	refers := &bulky{N: 1}
+	for range 100 {
+		refers.Whom = append(refers.Whom, Ref[*bulky]{id: 2})
+	}
+	frame := uint32(0)
+	open := func(id, parent, channel uint32, a *bulky) *mirror {
+		frame++
+		return o.openAs(wire.Opening{GUID: id, Parent: parent, Frame: frame}, channel, a)
+	}
+	open(2, 0, 1, &bulky{N: 1})
+	for i := range uint32(others) {
+		open(2*i+4, 2, i+2, refers)
+	}
+	o.client.Step(time.Second)
+	c := o.client.client
+	for round := range 5 {
+		for range 20 {
+			m := open(2, 0, 1, &bulky{N: uint8(round + 1)})
+			require.Same(t, o.client.Find(2), o.client.Find(4).base().Parent())
+			m.Closed(nil, bunch.Destroyed)
+			require.Nil(t, o.client.Find(4).base().Parent())
+			open(2, 0, 1, &bulky{N: uint8(round + 1)})
+			require.Len(t, c.orphaned, 1, "it is put off")
+			require.Len(t, c.missed, 1)
+			require.Empty(t, c.waits)
+		}
+		o.client.Consistent(t)
+		if round%2 == 0 { // else the Step does it
+			n := 0
+			for a := range o.client.Find(2).base().Children {
+				require.Same(t, o.client.Find(2), a.base().Parent())
+				n++
+			}
+			require.Equal(t, others, n)
+		}
+		told := 0
+		for _, m := range c.mirrors[2 : others+2] {
+			require.Zero(t, m.note)
+		}
+		before := append([]event(nil), c.events...)
+		c.settleOrphans()
+		c.missReferences()
+		for _, e := range c.events[len(before):] {
+			require.Equal(t, eventChanged, e.kind)
+			told++
+		}
+		require.Equal(t, others, told)
+		o.client.Step(time.Duration(round+2) * time.Second)
+		o.client.Consistent(t)
+		require.Empty(t, c.waits)
+	}
+	require.Empty(t, o.failed)
+}
+
+// TestComponentsTooDeep: components of components go as deep at a client as at a server, whatever order they come in, and none is below itself.
+func TestComponentsTooDeep(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		o := newHonest(t)
+		for i := range uint32(3 * maxDepth) {
+			id := 2*i + 2
+			if !down {
+				id = 6*maxDepth - 2*i
+			}
+			o.openAs(wire.Opening{GUID: id, Parent: id - 2, Frame: i + 1}, i+1, &smallActor{})
+		}
+		o.client.Step(time.Second)
+		most := 0
+		for a := range o.client.All {
+			depth := 0
+			for p := a.base().Parent(); p != nil; p = p.base().Parent() {
+				depth++
+			}
+			most = max(most, depth)
+		}
+		require.Equal(t, maxDepth, most, "%v", down)
+		o.client.Consistent(t)
+	}
+
+	w := liesWorld(t, true)
+	above := Actor(&smallActor{})
+	require.NoError(t, w.Spawn(above))
+	for range maxDepth {
+		a := &smallActor{}
+		require.NoError(t, w.SpawnIn(above, a))
+		above = a
+	}
+	require.ErrorIs(t, w.SpawnIn(above, &smallActor{}), ErrDeep)
+	require.ErrorIs(t, w.SpawnAs(&smallActor{}, above, 1001), ErrDeep)
+}
+
+// TestBelowItself: a server that has an actor come back as a component of one that was its own has neither above the other.
+func TestBelowItself(t *testing.T) {
+	o := newHonest(t)
+	o.openAs(wire.Opening{GUID: 2, Frame: 1}, 1, &smallActor{}).Closed(nil, bunch.Dormancy)
+	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 2}, 2, &smallActor{})
+	o.client.client.leave(o.client.byGUID[2].mirror)
+	o.openAs(wire.Opening{GUID: 2, Parent: 4, Frame: 3}, 3, &smallActor{})
+	for range 2 {
+		up := o.client.Find(4).base().Parent()
+		require.Same(t, o.client.Find(2), up)
+		require.Nil(t, up.base().Parent())
+		o.client.Consistent(t)
+		o.client.Step(time.Second)
+	}
+}
+
+// TestResumeOfNobody: a server that goes on with the calls of an actor which its client hasn't has them stay where they were.
+func TestResumeOfNobody(t *testing.T) {
+	for _, lacks := range []bool{false, true} {
+		from, former := errands(t, 2, 1, 2)
+		former.calls = []*call{errandCall(t, from, 3)}
+		w, m := errands(t, 0)
+		w.cfg.Failed = func(error) {}
+		w.remove(m.b)
+		m.b, m.self = nil, nil // it opened again, and wasn't there; or its class isn't
+		if lacks {
+			m.class = &remoteClass{name: "other", rpcs: []remoteRPC{{name: "Errand", local: -1}}}
+		}
+		w.Follow(from)
+		bw := bitio.NewWriter(make([]byte, 40))
+		bw.WriteUint32(1)
+		bw.WriteBits(0, 64)
+		bw.WriteBits(0, 64)
+		done, err := m.heardCall(resumeCall, bitio.NewReader(bw.Bytes(), bw.Len()))
+		require.True(t, done)
+		require.NoError(t, err)
+		w.Step(time.Second)
+		require.Len(t, former.unacked, 2)
+		require.Len(t, former.calls, 1)
+		require.Nil(t, former.moved)
+	}
 }

@@ -356,7 +356,7 @@ func TestWaitingReferences(t *testing.T) {
 		a.mirror = m
 		mirrors = append(mirrors, m)
 	}
-	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100].b, i % 7}) }
+	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100].guid, i % 7}) }
 	for i := range 2 * maxUnmapped {
 		wait(i)
 		wait(i)
@@ -367,7 +367,7 @@ func TestWaitingReferences(t *testing.T) {
 		w.remove(m.b)
 		m.b = nil
 	}
-	last := mirrors[99].b
+	last := mirrors[99].guid
 	c.wait(9998, unmapped{last, 1})
 	require.Len(t, c.waits, maxUnmapped, "they are looked for once a Step")
 	c.tidied = false
@@ -379,7 +379,7 @@ func TestWaitingReferences(t *testing.T) {
 	require.Len(t, c.waits, left, "half of those that waited are gone")
 	for id, list := range c.waiting {
 		for _, u := range list {
-			require.NotNil(t, u.b.world, "%v", id)
+			require.NotNil(t, w.byGUID[u.of], "%v", id)
 		}
 	}
 	w.Consistent(t)

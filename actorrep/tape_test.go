@@ -241,7 +241,7 @@ func TestPlacesOfATape(t *testing.T) {
 	require.Error(t, to.Message(bridge.Close, 3, bitio.NewReader(nil, 0)), "without a reason")
 	o.open(3, 0, false, &smallActor{N: 6})
 	o.open(4, 1, false, &fuzzed{})
-	o.client.client.wait(9, unmapped{o.client.byGUID[2], 0})
+	o.client.client.wait(9, unmapped{2, 0})
 	require.Len(t, o.client.client.waiting, 1)
 	to.Reset()
 	require.Zero(t, o.client.Len())

@@ -285,7 +285,7 @@ func (w *World) Local() *Peer { return w.local }
 func (w *World) Spawn(a Actor) error { return w.spawn(a, nil) }
 
 // SpawnIn adds an actor as a component of parent. It has the parent's owner, is relevant to the same connections, and is
-// destroyed with it.
+// destroyed with it. Components of components go 64 deep: ErrDeep.
 func (w *World) SpawnIn(parent, a Actor) error {
 	if parent == nil || parent.base().world != w {
 		return ErrNotSpawned
@@ -334,6 +334,12 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	b := a.base()
 	if b.world != nil {
 		return ErrSpawned
+	}
+	depth := 0
+	for up := parent; up != nil; up = up.parent {
+		if depth++; depth > maxDepth {
+			return ErrDeep
+		}
 	}
 	w.add(a, c, id)
 	b.role = Authority
@@ -394,6 +400,7 @@ func (w *World) Destroy(a Actor) error {
 	w.enter()
 	defer w.exit()
 	if !w.server {
+		w.client.settleOrphans()
 		w.client.drop(b)
 		return nil
 	}
