@@ -334,7 +334,9 @@ func (a *Adaptive) Tick(now time.Duration) {
 	a.wake(now)
 	if gap := now - a.lastTick; gap > 0 {
 		a.tickGap = smooth(a.tickGap, gap)
-		a.ticks.add(gap)
+		if a.pacer.credit <= 0 {
+			a.ticks.add(gap)
+		}
 		a.lastTick = now
 	}
 	a.accrue(now)

@@ -38,7 +38,8 @@ func (p *pacer) limited() bool {
 	return yes
 }
 
-// steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace.
+// steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace. Only ticks that had no credit left
+// count: a loop that sleeps while it has nothing to send, or until a keep-alive, would gather what it hasn't used for all that time.
 type steadyTick struct {
 	gaps [3]uint32 // in ms
 	n    uint32

@@ -121,3 +121,33 @@ func TestTokenBucket(t *testing.T) {
 	b.SetRate(9000)
 	require.Equal(t, 9000.0, b.Rate())
 }
+
+// TestIdleTicksGatherNoCredit: a loop that sleeps while it has nothing to send has the credit of a short tick behind it, and one that always ticks seldom and
+// uses its credit has that of a whole tick.
+func TestIdleTicksGatherNoCredit(t *testing.T) {
+	a, err := NewAdaptive(AdaptiveConfig{MinRate: 30_000, MaxRate: 30_000})
+	require.NoError(t, err)
+	for _, c := range []Controller{NewTokenBucket(30_000), a} {
+		now, id := time.Second, int64(0)
+		c.Tick(now)
+		for range 10 {
+			now += time.Minute
+			c.Tick(now)
+		}
+		require.LessOrEqual(t, c.Budget(now), 30_000*3/20, "%T", c)
+		for range 5 {
+			for c.Budget(now) > 0 {
+				c.OnSent(now, id, 100)
+				c.OnAck(now, id, 100, 50*time.Millisecond)
+				id++
+			}
+			now += 2 * time.Second
+			c.Tick(now)
+		}
+		if c == Controller(a) {
+			require.Greater(t, a.creditLimit(), 55_000.0) // what is in flight bounds it besides
+		} else {
+			require.Greater(t, c.Budget(now), 55_000)
+		}
+	}
+}
