@@ -16,7 +16,7 @@ import (
 
 // servePage serves the inspector's page of a server until it is closed; without an address it does nothing.
 func servePage(addr string, s *server) (io.Closer, error) {
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := &http.Server{ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	if addr == "" {
 		return web, nil
 	}

@@ -56,7 +56,7 @@ func run(addr string) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	go func() { _ = web.Serve(l) }()
 	defer web.Close()
 	page := fmt.Sprintf("http://%v/net/", l.Addr())

@@ -60,7 +60,7 @@ func Serve(addr, films string, s *game.Server, out io.Writer) (io.Closer, error)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	web := &site{http.Server{Handler: page, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}, past}
+	web := &site{http.Server{Handler: page, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute}, past}
 	go func() { _ = web.Serve(l) }() // ends with Close
 	fmt.Fprintf(out, "the inspector is at http://%v/\n", l.Addr())
 	return web, nil

@@ -78,5 +78,5 @@
 // checks its connection every 5 s, and when its addresses change. When that is lost the host comes back to its room, if the service has not ended it; guests
 // that were joining are told to try again, and those that come meanwhile get 503 (HostAway). Its room keeps its place among MaxRooms meanwhile. Otherwise the room is closed: players who have joined play on, and
 // the host opens another one for more. Serve it over HTTPS, and set
-// ReadHeaderTimeout and IdleTimeout of the http.Server.
+// ReadTimeout and IdleTimeout of the http.Server.
 package rendezvous
