@@ -120,6 +120,18 @@ func TestMuteTokensBlockNobody(t *testing.T) {
 	require.Zero(t, r.server.Counters.NoRoom)
 	r.join(clientAddr, 7)
 
+	// More of them than challenges are kept, again and again: one that is older than a second makes room.
+	r = newRig(t, 1, netsim.Settings{}, 8)
+	for range 3 {
+		for i := range 1100 {
+			mute(1000+i, addrOf(i))
+		}
+		require.Len(t, r.server.mappings.heap, minMappings)
+		require.NotZero(t, r.server.Counters.NoRoom)
+		r.now += placeTime
+	}
+	r.join(clientAddr, 7)
+
 	r = newRig(t, 1, netsim.Settings{}, 8)
 	for i := range 300 {
 		mute(1000+i, netip.AddrPortFrom(netip.MustParseAddr("2001:db8::").Next(), uint16(1+i)))

@@ -71,7 +71,8 @@
 //	clients                     ServerConfig.Slots, at most 16384
 //	challenges kept             four for each slot, at least 1024. At most 8 for each address and port, 8 for each client id, and an
 //	                            eighth of all for each IPv4 address or IPv6 /64; loopback has no such bound. Further requests
-//	                            aren't answered. For an address and port or an id, a challenge older than 1 s makes room
+//	                            aren't answered. For an address and port, an id, and when there are as many as are kept, a challenge
+//	                            older than 1 s makes room
 //	time of a challenge         10 s, or the token's timeout if that is shorter
 //	used tokens remembered      8 for each slot, at least 2048; then the oldest is forgotten
 //

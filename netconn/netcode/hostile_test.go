@@ -67,7 +67,7 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 	var model []*mapping // the oldest first
 	drop := func(gone func(m *mapping) bool) { model = slices.DeleteFunc(model, gone) }
 	now := time.Duration(0)
-	full, grouped, kept := 0, 0, 0
+	full, made, grouped, kept := 0, 0, 0, 0
 	steps := 15_000
 	if testing.Short() {
 		steps = 4000
@@ -113,12 +113,21 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 						ofGroup++
 					}
 				}
-				if len(model) >= room {
-					want = false
-					full++
-				} else if ofGroup >= room/groupShare {
+				switch {
+				case ofGroup >= room/groupShare:
 					want = false
 					grouped++
+				case len(model) >= room:
+					table.at(now, addr) // forgets those whose time is over
+					first := table.heap[0]
+					for _, o := range model {
+						require.LessOrEqual(t, first.until, o.until)
+					}
+					if want = now-first.since >= placeTime; want {
+						drop(func(o *mapping) bool { return o == first })
+						made++
+					}
+					full++
 				}
 			} else {
 				kept++
@@ -154,6 +163,7 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 	require.NotZero(t, grouped)
 	require.NotZero(t, kept)
 	require.Equal(t, ids*mappingsPerID > room, full > 0, "ids with 8 places each")
+	require.Equal(t, full > 0, made > 0)
 	return fullAddrs
 }
 

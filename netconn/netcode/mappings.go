@@ -26,7 +26,7 @@ type mapping struct {
 const (
 	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
 	answerTime = 10 * time.Second
-	// placeTime is how long a mapping can't be displaced by another of its address or client id: several round trips, in
+	// placeTime is how long a mapping can't be displaced by another, of its address or client id or, when there is no room, of any: several round trips, in
 	// which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out.
 	placeTime = time.Second
 	// mappingsPerID bounds the mappings of one client id, mappingsPerAddr those of one address and port. There must be more than one: otherwise
@@ -40,7 +40,7 @@ const (
 )
 
 // mappings is bounded, and so is what one address, one network and one client id can fill. Those that end first are on top of
-// the heap; one whose client connects is removed.
+// the heap; one whose client connects is removed. When it is full, the one on top makes room.
 type mappings struct {
 	max    int
 	byAddr map[netip.AddrPort][]*mapping // the oldest first, as in byID
@@ -67,8 +67,14 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	if ofID != nil && ofID != atAddr {
 		t.remove(ofID)
 	}
-	if len(t.heap) >= t.max || !t.groups.Room(m.addr.Addr()) {
+	if !t.groups.Room(m.addr.Addr()) {
 		return false
+	}
+	if len(t.heap) >= t.max {
+		if now-t.heap[0].since < placeTime {
+			return false
+		}
+		t.remove(t.heap[0])
 	}
 	m.since, m.until = now, now+answerTime
 	if m.timeout >= 0 {
