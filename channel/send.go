@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -171,17 +172,35 @@ func (t *Table) maxOut() int {
 // everFits returns an error for a reliable payload that doesn't fit even when everything is acked.
 func (ch *Channel) everFits(bits int) error {
 	t := ch.table
-	if bits <= t.single {
-		return nil
-	}
 	parts := t.parts(bits)
-	if parts > t.maxOut() {
+	switch {
+	case parts > 1 && parts > t.maxOut():
 		return fmt.Errorf("%w: it takes %d bunches of %d bytes, and ReliableBuffer has room for %d", ErrTooLarge, parts, t.partBytes(), t.maxOut())
-	}
-	if bufferSize((bits+7)/8)+parts*(outCost+1<<minClass) > t.maxHeldOut(ch.index) {
+	case !ch.memoryFor(bits):
 		return fmt.Errorf("%w: its %d bunches take more than MaxMemory has for them", ErrTooLarge, parts)
 	}
 	return nil
+}
+
+// memoryFor reports whether MaxMemory has room for a reliable payload of so many bits, when everything is acked.
+func (ch *Channel) memoryFor(bits int) bool {
+	t := ch.table
+	parts := t.parts(bits)
+	return parts == 1 || bufferSize((bits+7)/8)+parts*(outCost+1<<minClass) <= t.maxHeldOut(ch.index)
+}
+
+// MaxReliable is the most bits of a reliable payload that SendBunch takes when everything is acked: ReliableBuffer and MaxMemory have room for so many. A
+// larger one is ErrTooLarge.
+func (ch *Channel) MaxReliable() int {
+	t := ch.table
+	most := bunch.MaxPayload * 8
+	if t.parts(most) > t.maxOut() {
+		most = max(t.single, t.maxOut()*t.partBytes()*8)
+	}
+	if ch.memoryFor(most) {
+		return most
+	}
+	return sort.Search(most, func(n int) bool { return !ch.memoryFor(n + 1) })
 }
 
 // partBytes is the size of each part of a split bunch, except the last.
