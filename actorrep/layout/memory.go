@@ -2,7 +2,6 @@ package layout
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"reflect"
 	"unicode/utf8"
@@ -323,25 +322,6 @@ func (u *Unit) readSlice(r *bitio.Reader, obj unsafe.Pointer, n int, mem *Memory
 	for i := range n {
 		u.elem.readAll(r, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), mem)
 	}
-}
-
-// Float is one number of a unit in the game's terms: for tools.
-func (u *Unit) Float(v uint64) float64 {
-	switch u.Kind {
-	case Step:
-		return float64(unzigzag(v)) * u.Step
-	case Angle:
-		return fromAngle(v, u.Bits)
-	case Quat:
-		return float64(unzigzag(v)) / (float64(largestPart(u.Bits)) * math.Sqrt2)
-	case Float32:
-		return float64(math.Float32frombits(uint32(v)))
-	case Float64:
-		return math.Float64frombits(v)
-	case Int:
-		return float64(unzigzag(v))
-	}
-	return float64(v)
 }
 
 // References calls yield for each reference in a unit of the value at obj.

@@ -539,18 +539,3 @@ func TestForms(t *testing.T) {
 	_, err = field(reflect.TypeFor[broken]())
 	require.ErrorIs(t, err, ErrKind)
 }
-
-func TestFloat(t *testing.T) {
-	p := newPair(t, reflect.TypeFor[numbers]())
-	*p.src.Interface().(*numbers) = numbers{Rot: [2]float32{90, 180}, HP: 5, On: true, Mana: -7, Raw: 0.5}
-	p.src.Interface().(*numbers).Pos.Y = -12.34
-	p.compare(p.l.All())
-	for path, want := range map[string]float64{"Pos": 0, "Rot": 90, "HP": 5, "On": 1, "Mana": -7, "Raw": 0.5} {
-		for i := range p.l.Units {
-			if u := &p.l.Units[i]; u.Path == path {
-				require.InDelta(t, want, u.Float(p.shadow.Words[u.first]), 1e-9, path)
-			}
-		}
-	}
-	require.InDelta(t, -12.34, p.l.Units[0].Float(p.shadow.Words[1]), 1e-9)
-}
