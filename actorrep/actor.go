@@ -164,9 +164,14 @@ const leastGaps = 16
 
 // SetOwner gives the actor to a connection's player, or to nobody with nil. Fields with owner conditions are sent or
 // withheld accordingly. World.Local is the player of a listen server or an offline game. A removed connection counts as
-// nil.
+// nil, and so does one of another World, of which Config.Failed is told (ErrOtherWorld). A component has its parent's owner,
+// whatever its own is set to.
 func (b *Base) SetOwner(p *Peer) {
-	if p.removed() {
+	switch {
+	case p.removed():
+		p = nil
+	case p != nil && b.world != nil && b.world.server && p.world != b.world:
+		b.world.tell(b, "", nil, fmt.Errorf("%w: its new owner", ErrOtherWorld))
 		p = nil
 	}
 	if b.owner == p {
@@ -220,8 +225,8 @@ func (b *Base) audienceChanged() {
 // aren't sent; when it is switched on again the newest value is. It returns ErrNotCustom for any other field. Default
 // on.
 func (b *Base) SetCondition(field string, on bool) error {
-	if b.class == nil {
-		return ErrNotSpawned
+	if b.rep == nil {
+		return b.noServer()
 	}
 	m := b.class.layout.FieldMask(field) & b.class.layout.Custom
 	if m == 0 {
@@ -352,7 +357,7 @@ func (b *Base) mark(m layout.Mask) {
 // SetUpdateFrequency limits how often the actor is compared, in times a second; 0 is every Step.
 func (b *Base) SetUpdateFrequency(hz float64) error {
 	if b.rep == nil {
-		return ErrNotSpawned
+		return b.noServer()
 	}
 	b.rep.interval = 0
 	if hz > 0 {
@@ -374,7 +379,7 @@ func intervalOf(hz float64) time.Duration {
 // ErrNotThere.
 func (b *Base) SetDormant(on bool) error {
 	if b.rep == nil {
-		return ErrNotSpawned
+		return b.noServer()
 	}
 	if b.dormant == on {
 		return nil
@@ -393,13 +398,21 @@ func (b *Base) SetDormant(on bool) error {
 // same tick.
 func (b *Base) FlushDormancy() { b.ForceUpdate() }
 
+// noServer is why a server's method can't be used: the actor isn't spawned, or this is a client's.
+func (b *Base) noServer() error {
+	if b.world != nil {
+		return ErrClient
+	}
+	return ErrNotSpawned
+}
+
 // Dormant reports whether SetDormant put the actor to sleep. Its last values may still be on their way.
 func (b *Base) Dormant() bool { return b.dormant }
 
 // TearOff sends the actor's last values and ends its replication. Each client keeps its copy, with the role Authority.
 func (b *Base) TearOff() error {
 	if b.rep == nil {
-		return ErrNotSpawned
+		return b.noServer()
 	}
 	if b.tornOff {
 		return nil
@@ -460,5 +473,6 @@ var (
 	ErrLate       = errors.New("actorrep: register all classes before the first connection")
 	ErrDeep       = fmt.Errorf("actorrep: components of components go %d deep at most", maxDepth)
 	ErrTaken      = errors.New("actorrep: another actor has the id, or it isn't one")
+	ErrOtherWorld = errors.New("actorrep: a Peer of another World; use the one that AddConn of the actor's World returned, or its World.Local")
 	ErrManyFast   = errors.New("actorrep: a class may have two fast arrays; move others into a component")
 )

@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -61,6 +62,9 @@ func (r RPCs) set(c *class) error {
 	slices.Sort(names)
 	for _, name := range names {
 		p := r[name]
+		if isNone(p) {
+			return fmt.Errorf("actorrep: procedure %s is nil; make it with ServerRPC, ClientRPC or MulticastRPC", name)
+		}
 		if err := p.register(name, c.typ); err != nil {
 			return err
 		}
@@ -68,6 +72,9 @@ func (r RPCs) set(c *class) error {
 	}
 	return nil
 }
+
+// isNone reports whether there is no procedure, as where a variable is used before it is made.
+func isNone(p Procedure) bool { return p == nil || reflect.ValueOf(p).IsNil() }
 
 // UpdateFrequency limits how often actors of the class are compared, in times a second. Default: every Step.
 func UpdateFrequency(hz float64) ClassOption {
@@ -108,10 +115,16 @@ func Priority(p float32) ClassOption {
 	})
 }
 
-// CullDistance sets the distance from which actors of the class are relevant, in the units of Location. Default: any
-// distance.
+// CullDistance sets the distance from which actors of the class are relevant, in the units of Location. Default 0: any
+// distance. On a server the class must implement Located.
 func CullDistance(d float64) ClassOption {
-	return classOption(func(c *class) error { c.cull = d; return nil })
+	return classOption(func(c *class) error {
+		if !(d >= 0) {
+			return fmt.Errorf("actorrep: CullDistance %v must be 0, for any distance, or above", d)
+		}
+		c.cull = d
+		return nil
+	})
 }
 
 // AlwaysRelevant makes actors of the class relevant to every connection.
@@ -165,6 +178,9 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 	_, c.initializes = a.(Initializer)
 	l.Zeros = c.initializes
 	for _, o := range options {
+		if o == nil {
+			return nil, errors.New("actorrep: an option of Register is nil")
+		}
 		if err := o.set(c); err != nil {
 			return nil, err
 		}

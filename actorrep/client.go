@@ -159,7 +159,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 	switch kind := r.ReadBits(wire.KindBits); kind {
 	case wire.Schema:
 		if h.client.schema != nil {
-			return fmt.Errorf("%w: the classes are described twice", errFormat)
+			return fmt.Errorf("%w: the classes are described twice; the server gives a connection to one World, by one AddConn", errFormat)
 		}
 		held := r.Remaining() / 8
 		if h.ch != nil && h.ch.Hold(held) != nil {

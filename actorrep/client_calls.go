@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
@@ -218,6 +219,9 @@ func (m *mirror) queue(k *call) error {
 	if m.finishing {
 		return channel.ErrClosed
 	}
+	if most := m.ch.MaxReliable(); wire.KindBits+k.size() > most {
+		return fmt.Errorf("%w: the call has %d bits, and the connection's ReliableBuffer or MaxMemory has room for %d", channel.ErrTooLarge, k.size(), most)
+	}
 	if len(m.calls) == 0 && !m.awaits() {
 		err := m.send(k)
 		if err == nil || !errors.Is(err, channel.ErrReliableFull) {
@@ -237,8 +241,16 @@ func (m *mirror) queue(k *call) error {
 
 // speak sends the queued calls for which there is room.
 func (m *mirror) speak() {
-	for len(m.calls) > 0 && m.ch != nil && !m.awaits() && m.send(m.calls[0]) == nil {
-		m.calls = m.world.unheld.dropFirst(m.calls, 1)
+	for len(m.calls) > 0 && m.ch != nil && !m.awaits() {
+		switch err := m.send(m.calls[0]); {
+		case err == nil:
+			m.calls = m.world.unheld.dropFirst(m.calls, 1)
+		case errors.Is(err, channel.ErrTooLarge): // another server's connection, which had room for it, accepted it
+			m.world.dropCalls(m.self, nil, m.calls[:1], err)
+			m.calls = slices.Delete(m.calls, 0, 1)
+		default:
+			return
+		}
 	}
 }
 

@@ -127,8 +127,8 @@
 //
 // Nothing is truncated. A number that doesn't fit its field is sent as the nearest that does, NaN as 0. Any other value
 // that doesn't fit isn't sent, and clients keep the last one that did. Config.Failed is told once, Counters.Unfit
-// counts it, and Explain says why. A parameter that doesn't fit is an error of its call. A value that one connection's ReliableBuffer has no
-// room for isn't sent there, and Failed is told once as well.
+// counts it, and Explain says why. A parameter that doesn't fit is an error of its call. A value that one connection's ReliableBuffer or
+// MaxMemory has no room for isn't sent there, and Failed is told once as well.
 //
 // # Tools
 //

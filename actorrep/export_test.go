@@ -89,3 +89,9 @@ func KeptByServer(p *Peer, a Actor) int {
 	}
 	return 0
 }
+
+// LengthenCall makes the i-th call that waits at a client larger, as one that another connection accepted may be.
+func LengthenCall(a Actor, i, bytes int) {
+	k := a.base().mirror.calls[i]
+	k.data, k.bits = append(k.data, make([]byte, bytes)...), k.bits+bytes*8
+}

@@ -178,6 +178,7 @@ func (l *lane) chunk(data []byte, n int) (int64, bool) {
 func (l *lane) drained(v *view) bool { return l.flying[v] == 0 }
 func (l *lane) room(v *view) int     { return max(0, laneRoom-2*l.flying[v]) }
 func (l *lane) newRoom() int         { return laneRoom }
+func (l *lane) largest() int         { return bunch.MaxPayload * 8 }
 func (l *lane) budget() int          { return l.bits }
 func (l *lane) freeBits() int {
 	if l.free > 0 {

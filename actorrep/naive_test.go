@@ -398,7 +398,7 @@ func (p *place) Location() (x, y, z float64) { return p.x, 2, 3 }
 func TestWhoSeesWhat(t *testing.T) {
 	w := NewServer(Config{})
 	require.NoError(t, w.Register("place", (*place)(nil), CullDistance(100)))
-	require.NoError(t, w.Register("parcel", (*parcel)(nil), CullDistance(100)))
+	require.NoError(t, w.Register("parcel", (*parcel)(nil)))
 	p, other := w.newPeer(), w.newPeer()
 	for _, o := range []*Peer{p, other} {
 		o.out = removedOutlet{}
@@ -407,6 +407,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	a, plain := &place{}, &parcel{}
 	require.NoError(t, w.Spawn(a))
 	require.NoError(t, w.Spawn(plain))
+	plain.SetCullDistance(100)
 	p.out, other.out = &lane{}, &lane{}
 	at := func(x float64) func() { return func() { a.x = x } }
 	for _, c := range []struct {

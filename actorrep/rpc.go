@@ -167,7 +167,8 @@ func ClientRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOpt
 }
 
 // MulticastRPC makes a procedure that the server calls. It runs on the server and on every client that sees the actor.
-// Unreliable calls are sent with the actor's values.
+// Unreliable calls are sent with the actor's values. They don't reach clients that haven't got the actor yet, nor any while it is dormant;
+// Counters.CallsDropped counts these.
 func MulticastRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(multicast, f, options)
 }

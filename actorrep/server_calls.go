@@ -8,7 +8,6 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 )
@@ -294,11 +293,11 @@ func (v *view) speak(last bool) bool {
 
 // most is the bits of a message that takes so many reliable bunches at most.
 func (p *Peer) most(room int) int {
-	const whole = bunch.MaxPayload * 8
-	if packet := p.out.packetBits(); room <= whole/max(packet, 1) { // their product may not fit an int of 32 bits
+	largest := p.out.largest()
+	if packet := p.out.packetBits(); room <= largest/max(packet, 1) { // their product may not fit an int of 32 bits
 		return room * packet
 	}
-	return whole
+	return largest
 }
 
 // writeSome writes those of the units of m that fit a message of most bits, and returns them.
@@ -362,7 +361,7 @@ func (v *view) path(m layout.Mask) string {
 
 // tooLarge says of the first unit of m that it is too large for the connection.
 func (v *view) tooLarge(m layout.Mask) error {
-	return fmt.Errorf("%w: the connection's ReliableBuffer has no room for %s", channel.ErrTooLarge, v.path(m))
+	return fmt.Errorf("%w: the connection's ReliableBuffer or MaxMemory has no room for %s", channel.ErrTooLarge, v.path(m))
 }
 
 // valueBytes bounds the values of several units in one bunch of an actor's channel, which lets other traffic take turns. A

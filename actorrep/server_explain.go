@@ -35,7 +35,7 @@ const (
 	ReasonLeaving           // no longer relevant; stays for RelevantTimeout
 	ReasonUnmapped          // the field refers to an actor that the client doesn't have
 	ReasonNoClass           // the client lacks the class, or has it with other fields
-	ReasonUnfit             // the value doesn't fit its field or the connection's ReliableBuffer: a number is sent as the nearest that does, for others clients keep the last that did
+	ReasonUnfit             // the value doesn't fit its field or the connection's ReliableBuffer or MaxMemory: a number is sent as the nearest that does, for others clients keep the last that did
 	ReasonUnmarked          // set, but nothing says so: call MarkDirty, or FlushDormancy if the actor is dormant
 )
 
@@ -67,10 +67,22 @@ type Explanation struct {
 	Dormant, Leaves time.Duration
 }
 
-// Explain says why a connection has or lacks an actor's values; with a field's name, why it has or lacks that field.
+// Explain says why a connection has or lacks an actor's values; with a field's name, why it has or lacks that field. The connection is one of a server's
+// World.
 func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
-	b := a.base()
 	e := Explanation{}
+	switch {
+	case p == nil:
+		e.Text = "no connection was given; Explain is asked on the server, with the Peer that AddConn returned"
+		return e
+	case p.world != w:
+		e.Text = ErrOtherWorld.Error()
+		return e
+	case isNil(a):
+		e.Text = "no actor was given"
+		return e
+	}
+	b := a.base()
 	p.learnFates()
 	if p.out != nil {
 		e.Budget = p.out.budget()
@@ -89,8 +101,8 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Reason, e.Text = ReasonIrrelevant, "the connection has ended; call World.RemoveConn"
 	case !p.ready:
 		e.Reason = ReasonNoSchema
-		if o, ok := p.out.(*channelOutlet); ok && o.told {
-			e.Text = ErrNoAnswer.Error()
+		if o, ok := p.out.(*channelOutlet); ok && o.told != nil {
+			e.Text = o.told.Error()
 		}
 	case p.lacking(b.class):
 		e.Reason, e.Text = ReasonNoClass, fmt.Sprintf("%v: %q", ErrNoClass, b.class.name)

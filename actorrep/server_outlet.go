@@ -3,6 +3,7 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
@@ -37,6 +38,8 @@ type outlet interface {
 	// room is how many reliable bunches an actor may send now, newRoom how many one whose channel is new.
 	room(v *view) int
 	newRoom() int
+	// largest is the most bits of a reliable message, when everything is acked.
+	largest() int
 	// budget is the bits that may be sent now, freeBits those left in the current packet, packetBits those of an empty
 	// packet.
 	budget() int
@@ -64,7 +67,7 @@ type channelOutlet struct {
 	heardAt   time.Duration // that time
 	waited    time.Duration // how long it has been heard without an answer
 	packet    int64         // that the last message went into
-	told      bool          // Failed was told that the client doesn't answer, or that ChannelTypes is missing
+	told      error         // what Failed was told: that the client doesn't answer, or can't be asked
 	full      bool          // Failed was told that there was no channel left
 }
 
@@ -82,9 +85,8 @@ func (o *channelOutlet) introduce() bool {
 	}
 	ch, err := o.conn.Table().Open(ReplicationName, o)
 	if err != nil {
-		if errors.Is(err, channel.ErrUnknownType) && !o.told {
-			o.told = true
-			w.failed(fmt.Errorf("%w: %w", ErrNoChannelTypes, err))
+		if errors.Is(err, channel.ErrUnknownType) && o.told == nil {
+			o.tell(fmt.Errorf("%w: %w", ErrNoChannelTypes, err))
 		}
 		w.Counters.Delayed++
 		return false
@@ -106,9 +108,8 @@ func (o *channelOutlet) describe() bool {
 		w.writeSchema(m, o.classes, last)
 		if !o.send(o.ch, m, true) {
 			w.Counters.Delayed++
-			if m.Len() > most && !o.told {
-				o.told = true
-				w.failed(fmt.Errorf("%w: the description of class %q", channel.ErrTooLarge, w.classes[o.classes].name))
+			if m.Len() > most && o.told == nil {
+				o.tell(fmt.Errorf("%w: the description of class %q", channel.ErrTooLarge, w.classes[o.classes].name))
 			}
 			return false
 		}
@@ -127,7 +128,7 @@ const (
 // expectAnswer reports a client that acks our classes, is heard and doesn't answer in time: its connection lacks our channel
 // types. The answer of one that isn't heard may be lost.
 func (o *channelOutlet) expectAnswer() {
-	if o.answered || o.told || o.ch.NumOutRec() > 0 {
+	if o.answered || o.told != nil || o.ch.NumOutRec() > 0 {
 		return
 	}
 	if conn, ok := o.conn.(interface {
@@ -143,9 +144,14 @@ func (o *channelOutlet) expectAnswer() {
 	o.waited += min(now-o.heardAt, mostSilence)
 	o.heardAt = now
 	if o.waited > answerTimeout {
-		o.told = true
-		o.peer.world.failed(ErrNoAnswer)
+		o.tell(ErrNoAnswer)
 	}
+}
+
+// tell tells the game why the connection gets no actors.
+func (o *channelOutlet) tell(err error) {
+	o.told = err
+	o.peer.world.failed(err)
 }
 
 func (o *channelOutlet) open(v *view, w *bitio.Writer, known layout.Mask) bool {
@@ -214,7 +220,7 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	if ch.Close(reason) != nil {
 		return false
 	}
-	if p := o.peer; ch.Closing() && o.conn.Table().Channel(ch.Index()) == ch { // else the client never heard of it
+	if p := o.peer; o.conn.Table().Channel(ch.Index()) == ch { // else the client never heard of it
 		if p.closing == nil {
 			p.closing = map[*Base]closing{}
 		}
@@ -257,6 +263,7 @@ func (o *channelOutlet) room(v *view) int {
 	return v.ch.Room()
 }
 func (o *channelOutlet) newRoom() int       { return o.ch.Room() + o.ch.NumOutRec() }
+func (o *channelOutlet) largest() int       { return o.ch.MaxReliable() }
 func (o *channelOutlet) budget() int        { return o.conn.Budget() * 8 }
 func (o *channelOutlet) freeBits() int      { return o.conn.FreeBits() - bunchMargin }
 func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits() - bunchMargin }
@@ -284,7 +291,7 @@ func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	case w.cfg.SchemaRefused != nil:
 		w.cfg.SchemaRefused(o.peer, reason)
 	default:
-		w.failed(fmt.Errorf("%w: a client says: %s", ErrSchema, bitio.Printable(reason)))
+		w.failed(fmt.Errorf("%w: a client says: %s", ErrSchema, bitio.Printable(strings.ReplaceAll(reason, "\n", "; "))))
 	}
 }
 
@@ -317,6 +324,7 @@ func (removedOutlet) chunk([]byte, int) (packet int64, ok bool)   { return 0, fa
 func (removedOutlet) drained(*view) bool                          { return true }
 func (removedOutlet) room(*view) int                              { return 0 }
 func (removedOutlet) newRoom() int                                { return 0 }
+func (removedOutlet) largest() int                                { return 0 }
 func (removedOutlet) budget() int                                 { return 0 }
 func (removedOutlet) freeBits() int                               { return 0 }
 func (removedOutlet) packetBits() int                             { return 0 }

@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -80,7 +81,7 @@ type Peer struct {
 
 // AddConn replicates the world to a connection, and accepts its RPCs. Call RemoveConn when the connection has ended, for
 // example in the driver's Config.Closed: the world doesn't notice, and keeps the peer and what it owns. AddConn panics on
-// a client's world.
+// a client's world. For a connection that the world has already it returns the same Peer, and Config.Failed is told.
 func (w *World) AddConn(conn channel.Conn) *Peer { return w.addConn(conn, false) }
 
 // addConnByHand is AddConn for a connection that sees what SetRelevant says, and nothing else. An actor that is no longer relevant is closed
@@ -91,12 +92,20 @@ func (w *World) addConn(conn channel.Conn, byHand bool) *Peer {
 	if !w.IsServer() {
 		panic("actorrep: AddConn is called on a server's world; a client's has its connection from ChannelTypes")
 	}
+	for _, p := range w.peers {
+		if p.Conn() == conn {
+			w.failed(errAddedTwice)
+			return p
+		}
+	}
 	p := w.newPeer()
 	p.byHand, p.out = byHand, &channelOutlet{peer: p, conn: conn}
 	w.addPeer(p)
 	w.expectStep(conn)
 	return p
 }
+
+var errAddedTwice = errors.New("actorrep: AddConn was called again for a connection that the world has")
 
 func (w *World) newPeer() *Peer {
 	return &Peer{world: w, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}

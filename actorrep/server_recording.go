@@ -196,6 +196,7 @@ func (r *recording) chunk(data []byte, bits int) (int64, bool) {
 func (r *recording) drained(*view) bool { return true }
 func (r *recording) room(*view) int     { return 1 << 20 }
 func (r *recording) newRoom() int       { return 1 << 20 }
+func (r *recording) largest() int       { return bunch.MaxPayload * 8 }
 func (r *recording) budget() int        { return r.tape.Budget() }
 func (r *recording) freeBits() int      { return recordChunk }
 func (r *recording) packetBits() int    { return recordChunk }

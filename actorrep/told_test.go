@@ -61,6 +61,8 @@ func TestStaysIsAsked(t *testing.T) {
 }
 
 // pupil notes what it is told.
+func (*pupil) Location() (x, y, z float64) { return 0, 0, 0 }
+
 type pupil struct {
 	Base
 	N    int32                  `net:"notify=OnN"`

@@ -38,7 +38,7 @@ type Config struct {
 	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
-	// an ActorError, values that don't fit their field or a connection's ReliableBuffer and accepted calls that can't be sent. A client is told once
+	// an ActorError, values that don't fit their field or a connection's ReliableBuffer or MaxMemory, and accepted calls that can't be sent. A client is told once
 	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. In a second it is told of 16 bunches that it
 	// can't decode, of 16 values and calls that it can't take (ErrUnread, ErrClamped) and of 256 procedures that were refused
 	// (RefusedError); of more it is told the number and the last. A server is told once (channel.ErrNoIndex) of a connection that has all its
@@ -212,6 +212,9 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	if err != nil {
 		return fmt.Errorf("%w (class %q)", err, name)
 	}
+	if w.server && c.cull > 0 && !reflect.PointerTo(c.typ).Implements(reflect.TypeFor[Located]()) {
+		return fmt.Errorf("actorrep: CullDistance needs a method Location() (x, y, z float64) of %v, by which the actor is somewhere (class %q)", reflect.PointerTo(c.typ), name)
+	}
 	for _, other := range w.classes {
 		if other.name == name || other.typ == c.typ {
 			return fmt.Errorf("%w: %q", ErrRegistered, name)
@@ -332,8 +335,11 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 		return fmt.Errorf("%w: %T", ErrUnknown, a)
 	}
 	b := a.base()
-	if b.world != nil {
+	switch {
+	case b.world != nil:
 		return ErrSpawned
+	case parent == nil && b.owner != nil && b.owner.world != w && !b.owner.removed():
+		return fmt.Errorf("%w: the actor's owner", ErrOtherWorld)
 	}
 	depth := 0
 	for up := parent; up != nil; up = up.parent {
@@ -383,11 +389,13 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	}
 }
 
+func isNil(a Actor) bool { return a == nil || reflect.ValueOf(a).IsNil() }
+
 // Destroy removes an actor from a server's world, its components first. It disappears on the clients. On a client it removes
 // an actor that was torn off, and its components; the next Step tells the game that they are gone. Of any other it returns
 // ErrClient. Of nil, and of an actor that isn't in the world, it does nothing.
 func (w *World) Destroy(a Actor) error {
-	if a == nil || reflect.ValueOf(a).IsNil() {
+	if isNil(a) {
 		return nil
 	}
 	b := a.base()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -32,10 +31,14 @@ type Rig struct {
 	Controller congestion.Controller
 	// ReliableBuffer is the reliable bunches in flight of a channel of clients that join from now on. Default the protocol's.
 	ReliableBuffer int
-	// Memory is the MaxMemory of clients that join from now on. Default theirs.
-	Memory int
+	// Memory is the MaxMemory of clients that join from now on, ServerMemory that of the server's ends of their connections. Default theirs.
+	Memory, ServerMemory int
+	// Packet is the MaxPacket of clients that join from now on. Default the protocol's.
+	Packet int
 	// Forgetful clients that join from now on have connections without the world's channel types.
 	Forgetful bool
+	// Careless has the server's ends of connections of clients that join from now on made without them.
+	Careless bool
 	// Sent is told of every packet to a client. Default nobody.
 	Sent func(p []byte)
 	// Heard is called in each Step when all packets have been received and the server's Step is next. Default nobody.
@@ -117,7 +120,14 @@ func (r *Rig) connect(l *Line) {
 	if r.ReliableBuffer > 0 {
 		proto.ReliableBuffer = r.ReliableBuffer
 	}
-	l.S, err = netconn.New(netconn.Config{Protocol: proto, Server: true, NetSpeed: r.Speed, Controller: r.Controller, Channels: r.Server.ChannelTypes(),
+	if r.Packet > 0 {
+		proto.Bunch.MaxPacket = r.Packet
+	}
+	types := r.Server.ChannelTypes()
+	if r.Careless {
+		types = nil
+	}
+	l.S, err = netconn.New(netconn.Config{Protocol: proto, Server: true, NetSpeed: r.Speed, Controller: r.Controller, Channels: types, MaxMemory: r.ServerMemory,
 		LowLevelSend: func(p []byte) {
 			if r.Sent != nil {
 				r.Sent(p)
@@ -125,8 +135,7 @@ func (r *Rig) connect(l *Line) {
 			l.Down.Push(r.Now, p)
 		}}, r.Now, in, out)
 	r.check(err)
-	var types []channel.Type
-	if !r.Forgetful {
+	if types = nil; !r.Forgetful {
 		types = l.World.ChannelTypes()
 	}
 	l.C, err = netconn.New(netconn.Config{Protocol: proto, Channels: types, MaxMemory: r.Memory,
