@@ -305,16 +305,19 @@ func (c *Conn) answerLate(p []byte) {
 	if !had || empty && c.now < cl.emptyAt || !empty && cl.answers == maxAnswers {
 		return
 	}
-	if cl.emptyAt = c.now + c.cfg.LingerTimeout/maxAnswers; !empty {
+	if cl.emptyAt = c.now + min(max(c.now-cl.endedAt, answerGap), c.cfg.LingerTimeout/maxAnswers); !empty {
 		cl.answers++
 	}
 	c.startPacket()
 	c.sendPacket(0, false)
 }
 
-// maxAnswers bounds the answers, to packets with bunches and to empty ones each: the other end may have ended too and
-// answer the answers.
-const maxAnswers = 16
+// maxAnswers bounds the answers to packets with bunches, and those to empty ones in the later part of LingerTimeout: the other end may have ended too and
+// answer the answers. At first an empty one waits as long as has passed since the end, so that a long LingerTimeout doesn't make a short darkness long.
+const (
+	maxAnswers = 16
+	answerGap  = 100 * time.Millisecond
+)
 
 // nobody handles the fates of packets after the end: by doing nothing.
 type nobody struct{}
