@@ -11,8 +11,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Impaired is a client's socket behind a simulated bad network. It serves one peer, since the
-// simulated links carry no addresses.
+// Impaired is a client's socket behind a simulated bad network. It serves one peer, the one that was written to last, since the
+// simulated links carry no addresses. What others send is dropped. Use it on one goroutine; only SetReadDeadline may be called on others.
 type Impaired struct {
 	udp.Socket
 	up, down *netsim.Link
@@ -66,7 +66,9 @@ func (i *Impaired) carry(at time.Duration) error {
 	for range maxBatches {
 		n, err := i.Socket.TryReadBatch(i.in)
 		for j := range i.in[:n] {
-			i.down.Push(at, i.in[j].Data())
+			if sameHost(i.in[j].Addr, i.peer) {
+				i.down.Push(at, i.in[j].Data())
+			}
 		}
 		if err != nil && !udp.IsTemporary(err) {
 			return err
@@ -76,6 +78,11 @@ func (i *Impaired) carry(at time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// sameHost reports whether two addresses are the same, whatever form they have and whatever the interface of a link-local one is called.
+func sameHost(a, b netip.AddrPort) bool {
+	return a.Port() == b.Port() && a.Addr().Unmap().WithZone("") == b.Addr().Unmap().WithZone("")
 }
 
 // TryReadBatch returns the peer's datagrams that are due on the link. It doesn't wait.

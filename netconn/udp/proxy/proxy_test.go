@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -70,6 +71,41 @@ func TestImpair(t *testing.T) {
 	require.Error(t, err)
 	_, down := i.Counters()
 	require.EqualValues(t, 1, down.Lost)
+}
+
+// TestStrangersAreNotThePeer: what others than the peer send doesn't come as the peer's.
+func TestStrangersAreNotThePeer(t *testing.T) {
+	server, stranger, c := listen(t), listen(t), listen(t)
+	i, err := Impair(c, netsim.Settings{}, netsim.Settings{}, 1)
+	require.NoError(t, err)
+	forge := func() {
+		_, err := stranger.WriteBatch([]udp.Message{{Buf: []byte("forged"), Addr: c.LocalAddr()}})
+		require.NoError(t, err)
+	}
+	forge() // before there is a peer
+	_, err = i.WriteBatch([]udp.Message{{Buf: []byte("hi"), Addr: server.LocalAddr()}})
+	require.NoError(t, err)
+	forge()
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	_, err = server.ReadBatch(in)
+	require.NoError(t, err)
+	_, err = server.WriteBatch([]udp.Message{{Buf: []byte("ho"), Addr: in[0].Addr}})
+	require.NoError(t, err)
+	require.NoError(t, i.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = i.ReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, "ho", string(in[0].Data()))
+	require.Equal(t, server.LocalAddr(), in[0].Addr)
+	_, down := i.Counters()
+	require.EqualValues(t, 1, down.Pushed)
+
+	for _, peer := range []string{"127.0.0.1:7", "[::ffff:127.0.0.1]:7", "[fe80::1%eth0]:7", "[fe80::1%2]:7"} {
+		for _, from := range []string{"127.0.0.1:7", "[fe80::1%eth0]:7", "[fe80::1]:7"} {
+			p, f := netip.MustParseAddrPort(peer), netip.MustParseAddrPort(from)
+			require.Equal(t, p.Addr().Unmap().Is4() == f.Addr().Is4(), sameHost(p, f), "%s %s", peer, from)
+			require.False(t, sameHost(p, netip.AddrPortFrom(f.Addr(), 8)))
+		}
+	}
 }
 
 func TestImpairedSet(t *testing.T) {
