@@ -229,8 +229,9 @@ func (c *checker) peer(p *Peer) {
 		closing[b] = k.n
 		c.must(k.n > 0 && k.newest != nil, "%d channels of %v close", k.n, b.guid)
 	}
-	for b, ch := range p.ending {
-		c.must(ch != nil && p.closing[b].n > 0, "%v ends for ever", b.guid)
+	c.must(len(p.ending) == len(p.endingID), "%d ids end, of %d channels", len(p.ending), len(p.endingID))
+	for id, ch := range p.ending {
+		c.must(p.endingID[ch] == id && (ch.Closing() || p.ended()), "%v ends for ever", id)
 	}
 	d := &p.going
 	c.must(d.head == 0 || d.head < len(d.list), "departures from %d of %d", d.head, len(d.list))

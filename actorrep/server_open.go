@@ -42,7 +42,7 @@ func (p *Peer) openWanted() {
 		}
 		bits, ok := p.openInOrder(v)
 		if !ok {
-			if p.ending[v.b] == nil && !p.waitsForOthers(v) { // no channel, or no room in the packets under way
+			if p.ending[v.b.guid] == nil && !p.waitsForOthers(v) { // no channel, or no room in the packets under way
 				room, p.noRoom = 0, true
 			}
 			waiting = append(waiting, v)
@@ -113,7 +113,7 @@ func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 // open makes an actor's channel and sends its first values.
 func (p *Peer) open(v *view) (bits int, ok bool) {
 	b := v.b
-	if p.ending[b] != nil || p.lacking(b.class) || v.state == wanted && p.holds(b) {
+	if p.ending[b.guid] != nil || p.lacking(b.class) || v.state == wanted && p.holds(b) {
 		return 0, false
 	}
 	l := b.class.layout

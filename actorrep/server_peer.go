@@ -60,7 +60,10 @@ type Peer struct {
 	groups     []string
 	waited     time.Duration // how long the player's input that is being simulated has waited since it arrived
 
-	ending map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
+	// Channels closed before all was acked, by the ids of their actors: that actor, or another one that has got its id, opens behind them. And the ids of these
+	// channels, because an actor's struct may have been spawned again under another.
+	ending   map[netguid.GUID]*channel.Channel
+	endingID map[*channel.Channel]netguid.GUID
 
 	closing map[*Base]closing
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 )
@@ -275,7 +276,8 @@ func (v *view) leave(reason channel.CloseReason) bool {
 	switch v.state {
 	case opening, open:
 		busy := !p.out.drained(v)
-		if !p.out.close(v, reason) {
+		closed := p.out.close(v, reason)
+		if !closed {
 			p.world.Counters.Delayed++
 			if reason != bunch.Destroyed {
 				return false
@@ -283,11 +285,11 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			p.gone = append(p.gone, farewell{id: v.b.guid}) // told as soon as there is room
 		}
 		p.world.Counters.Closed++
-		if busy && reason == bunch.Relevancy && v.ch != nil {
+		if closed && busy && v.ch != nil {
 			if p.ending == nil {
-				p.ending = map[*Base]*channel.Channel{}
+				p.ending, p.endingID = map[netguid.GUID]*channel.Channel{}, map[*channel.Channel]netguid.GUID{}
 			}
-			p.ending[v.b] = v.ch
+			p.ending[v.b.guid], p.endingID[v.ch] = v.ch, v.b.guid
 		}
 	case asleep:
 		p.gone = append(p.gone, farewell{id: v.b.guid})
@@ -500,8 +502,9 @@ func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 			delete(v.peer.closing, v.b)
 		}
 	}
-	if v.peer.ending[v.b] == ch {
-		delete(v.peer.ending, v.b)
+	if id, is := v.peer.endingID[ch]; is {
+		delete(v.peer.ending, id)
+		delete(v.peer.endingID, ch)
 	}
 }
 
