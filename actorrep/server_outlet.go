@@ -93,8 +93,8 @@ func (o *channelOutlet) introduce() bool {
 	}
 	o.ch = ch
 	if o.describe(); o.classes == 0 && len(w.classes) > 0 {
-		_ = ch.Close(bunch.Destroyed) // nothing was sent
 		o.ch = nil
+		_ = ch.Close(bunch.Destroyed) // nothing was sent
 	}
 	return false
 }
@@ -301,8 +301,20 @@ func (o *channelOutlet) ReceivedAck(_ *channel.Channel, id int64) { o.peer.hear(
 // ReceivedNak has the values of a lost packet sent again.
 func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.hear(id, true) }
 
-// Closed does nothing: the replication channel closes with the connection.
-func (o *channelOutlet) Closed(*channel.Channel, channel.CloseReason) {}
+// Closed is the channel's. An honest client leaves it open as long as the connection.
+func (o *channelOutlet) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	if ch == o.ch {
+		o.peer.closedBy(ch)
+	}
+}
+
+// closedBy ends a connection whose client has closed a channel that only the server may close: nothing of what it carries could arrive.
+func (p *Peer) closedBy(ch *channel.Channel) {
+	if conn := ch.Conn(); !p.removed() && !conn.Table().Ended() {
+		p.world.Counters.Bad++
+		conn.Fail(fmt.Errorf("%w: a client closed %v, which is the server's", errFormat, ch), false)
+	}
+}
 
 var (
 	_ channel.Handler  = (*channelOutlet)(nil)

@@ -495,6 +495,9 @@ func (*view) ReceivedNak(*channel.Channel, int64) {}
 func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	if v.ch == ch {
 		v.ch = nil
+		if v.state == opening || v.state == open {
+			v.peer.closedBy(ch)
+		}
 	}
 	if c, is := v.peer.closing[v.b]; is {
 		c.n, c.over = c.n-1, c.over || c.newest == ch

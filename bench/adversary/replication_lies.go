@@ -24,6 +24,7 @@ func init() {
 		attack{area: "replication", name: "second schema", promise: "a server that describes its classes twice stops nothing that came before", bound: none("updates lost"), run: secondSchema},
 		attack{area: "replication", name: "calls of nothing", promise: "a client that calls what no class has loses its connection, and no more", bound: none("connections kept"), run: callsOfNothing},
 		attack{area: "replication", name: "call flood", promise: "calls over their rate don't run, and who floods is ended", bound: atMost(20, "calls run"), run: callFlood},
+		attack{area: "replication", name: "closed channels", promise: "a client that closes a channel of the server's loses its connection", bound: none("connections kept"), run: closedChannels},
 		attack{area: "replication", name: "lying recordings", promise: "a recording with right checksums and wrong frames is an error, and overwrites nothing", bound: none("actors harmed"), run: lyingRecordings},
 		attack{area: "replication", name: "idle values", promise: "what changes after any number of idle Steps arrives", bound: none("pauses with stale values"), run: idleValues},
 		attack{area: "replication", name: "idle moves", promise: "and moves go on after any time without one", bound: none("pauses with refused moves"), run: idleMoves},
@@ -286,6 +287,62 @@ func callFlood(e *env) figure {
 	}
 	e.notef("ended after %v with %d calls run", s.now, s.peer.User)
 	return figure{value: float64(s.peer.User.(int))}
+}
+
+// closedChannels has a client close the channel of an actor, or the one by which all values come.
+func closedChannels(e *env) figure {
+	kept := 0
+	for _, name := range []bunch.Name{bunch.Actor, actorrep.ReplicationName} {
+		w, err := registerStones(actorrep.NewServer(actorrep.Config{}))
+		if err != nil {
+			return broken("%v", err)
+		}
+		l, err := newLiar(nil, func(c *netconn.Config) { c.Channels = append(c.Channels[:1], w.ChannelTypes()...) })
+		if err != nil {
+			return broken("%v", err)
+		}
+		p, a := w.AddConn(l.victim), &pebble{}
+		if err := errors.Join(l.openControl(), w.Spawn(a)); err != nil {
+			return broken("%v", err)
+		}
+		steps := func() {
+			for range 10 {
+				a.N++
+				w.Step(l.now)
+				l.pass(tick)
+				if l.over() || l.tell() != nil {
+					return
+				}
+			}
+		}
+		index := func(of bunch.Name) (at uint32) {
+			for ch := range l.victim.Table().All {
+				if ch.Name() == of {
+					at = ch.Index()
+				}
+			}
+			return at
+		}
+		steps()
+		answer := bitio.NewWriter(make([]byte, 64))
+		answer.WriteIntPacked(4)
+		answer.WriteBits(1<<4-1, 4) // it has all classes
+		answer.WriteIntPacked(0)
+		if err := l.tell(l.reliable(index(actorrep.ReplicationName), actorrep.ReplicationName, answer.Bytes())); err != nil {
+			return broken("%v", err)
+		}
+		if steps(); !p.Has(a) || l.over() {
+			return broken("the actor never came")
+		}
+		end := l.reliable(index(name), name, nil)
+		end.Close = true
+		_ = l.tell(end)
+		if steps(); !l.over() {
+			e.notef("kept after %v was closed", name)
+			kept++
+		}
+	}
+	return figure{value: float64(kept)}
 }
 
 // lyingRecordings changes frames of an honest recording, and makes its checksums right again.
