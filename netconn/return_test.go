@@ -124,3 +124,29 @@ func TestNothingWaitsForAKeepAlive(t *testing.T) {
 	}
 	t.Logf("%d cases, the slowest took %v", n, worst)
 }
+
+// TestFateOfUnreliableDoesNotWaitForAKeepAlive: whoever sent an unreliable bunch, as of a value, hears soon that it was lost, though nothing else is sent.
+func TestFateOfUnreliableDoesNotWaitForAKeepAlive(t *testing.T) {
+	for _, byDeadline := range []bool{false, true} {
+		l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) { c.KeepAlive, c.Timeout = time.Hour, -1 })
+		l.control()
+		ch := l.open(0)
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+		l.drive(3*time.Second, byDeadline, func() bool { return false })
+		c := l.conns[0]
+		l.dark[0] = true
+		lost := c.Counters.PacketsLost
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("value")})
+		require.NoError(t, err)
+		l.drive(10*time.Second, byDeadline, func() bool { return false }) // longer than its probes
+		l.dark[0] = false
+		back := l.now
+		l.drive(2*time.Hour, byDeadline, func() bool { return c.carrying == 0 })
+		require.Greater(t, c.Counters.PacketsLost, lost)
+		require.LessOrEqual(t, l.now-back, awaitedKeepAlive+100*time.Millisecond)
+		before := l.packets
+		l.drive(50*time.Minute, byDeadline, func() bool { return false })
+		require.LessOrEqual(t, l.packets[0]+l.packets[1], before[0]+before[1]+2, "nothing is said, and nothing waits")
+	}
+}
