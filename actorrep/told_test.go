@@ -61,8 +61,6 @@ func TestStaysIsAsked(t *testing.T) {
 }
 
 // pupil notes what it is told.
-func (*pupil) Location() (x, y, z float64) { return 0, 0, 0 }
-
 type pupil struct {
 	Base
 	N    int32                  `net:"notify=OnN"`
@@ -75,6 +73,7 @@ type pupil struct {
 	log *[]string
 }
 
+func (*pupil) Location() (x, y, z float64) { return 0, 0, 0 }
 func (p *pupil) note(what string, args ...any) {
 	if p.log != nil {
 		*p.log = append(*p.log, fmt.Sprint(append([]any{what, " "}, args...)...))
@@ -374,6 +373,36 @@ func TestCoresAndRemovedConnections(t *testing.T) {
 	}
 }
 
+// TestCoresCountWhatHasChanged: how many views are to be told on several cores, by which it is chosen how, is that of the actors that have changed.
+func TestCoresCountWhatHasChanged(t *testing.T) {
+	s := NewServer(Config{Parallel: driver.Cores(2)})
+	s.CompareOnCoresFrom(1)
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	for range 2 {
+		c := NewClient(Config{})
+		require.NoError(t, c.Register("place", (*place)(nil)))
+		addLane(t, s, c)
+	}
+	var all []*place
+	for range 100 {
+		a := &place{}
+		require.NoError(t, s.Spawn(a))
+		all = append(all, a)
+	}
+	for step := range 10 {
+		for _, a := range all[:step*step] {
+			a.N++
+		}
+		s.Step(time.Duration(step) * time.Second / 30)
+		if told := 0; step > 2 {
+			for _, n := range s.compares.told {
+				told += n
+			}
+			require.Equal(t, step*step*2, told)
+		}
+	}
+}
+
 // TestCoresAndNewConnections: a connection that comes while a Step on several cores tells of changes gets all, and the others too.
 func TestCoresAndNewConnections(t *testing.T) {
 	s := NewServer(Config{Parallel: driver.Cores(2)})
@@ -489,6 +518,12 @@ func TestUnsaid(t *testing.T) {
 		if manual {
 			require.Equal(t, []string{"unsaid " + a.guid.String() + " 1 false"}, took(2), "each is looked at once in two Steps")
 			a.MarkDirty()
+			require.NoError(t, a.SetUpdateFrequency(0.5))
+			require.Empty(t, took(2))
+			a.N = 6
+			a.MarkDirty()
+			require.Empty(t, took(20), "it is marked, and its turn comes")
+			require.NoError(t, a.SetUpdateFrequency(0))
 		} else {
 			require.NoError(t, a.SetUpdateFrequency(2))
 			require.Empty(t, took(4))
@@ -775,6 +810,30 @@ func TestTheRestOfAPacket(t *testing.T) {
 		}
 		require.InDelta(t, free-100, p.l.chunks[0], 100, "%d", free)
 	}
+}
+
+// TestLargerThanTheRestOfAPacket: a record that doesn't fit what is left of the packet under way, but fits an empty one, goes into the next packet, and isn't
+// sent reliably.
+func TestLargerThanTheRestOfAPacket(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 6 {
+		p.serve(t)
+	}
+	sent := p.s.Counters
+	for n := range 130 {
+		_, err := a.List.Add(uint32(1<<20 + n))
+		require.NoError(t, err)
+	}
+	p.l.free, p.l.chunks = lanePacket/4, nil
+	p.serve(t)
+	require.Len(t, p.l.chunks, 1)
+	require.Greater(t, p.l.chunks[0], lanePacket/2)
+	require.Equal(t, sent.Updates+1, p.s.Counters.Updates)
+	require.Equal(t, sent.Large, p.s.Counters.Large)
+	p.serve(t)
+	require.Equal(t, 130, p.c.Find(a.guid).(*pupil).List.Len())
 }
 
 // TestWhoIsReferredTo: a reference is notified when its actor comes back, also when the one that refers to it has slept meanwhile.
