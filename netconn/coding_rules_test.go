@@ -379,3 +379,23 @@ func TestLastPacketIsCovered(t *testing.T) {
 		require.Equal(t, before+1, server.Counters.Repaired, "%d bytes", size)
 	}
 }
+
+// TestSymbolsWaitForBunches: symbols that are owed don't wake a loop while bunches wait for an ack, as they come after those.
+func TestSymbolsWaitForBunches(t *testing.T) {
+	h := codingHand(t)
+	h.begun()
+	c := h.conns[0]
+	h.packet(0, true)
+	c.cfg.MaxMemory = 8 * 16 // records of one bunch
+	require.True(t, c.notesFull())
+	require.False(t, c.windowFull())
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Table().Waiting())
+	c.coder.uncovered, c.coder.credit, c.flow.probes = 1, 1, maxProbes
+	at, ok := c.NextDeadline()
+	require.True(t, ok)
+	require.Greater(t, at, c.flow.lastSend+tailRepair)
+	c.Tick(c.flow.lastSend + tailRepair)
+	require.Equal(t, 1, c.coder.uncovered)
+}

@@ -150,3 +150,32 @@ func TestFateOfUnreliableDoesNotWaitForAKeepAlive(t *testing.T) {
 		require.LessOrEqual(t, l.packets[0]+l.packets[1], before[0]+before[1]+2, "nothing is said, and nothing waits")
 	}
 }
+
+// TestLostAcksAreSentAgain: an end whose acks were lost owes them again when its peer is heard and an ack is overdue, no sooner, and once the peer has them no more.
+func TestLostAcksAreSentAgain(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive, c.Timeout = time.Hour, -1 })
+	c := h.conns[1]
+	for range 10 {
+		h.exchange()
+	}
+	h.give(0, h.packet(0, true))
+	c.Tick(h.now)
+	require.Len(t, h.sent[1], 1)
+	h.sent[1] = nil // lost
+	first := h.now
+	hear := func() {
+		h.conns[0].now = h.now
+		h.give(0, h.raw(0, func(*Conn) {}))
+		c.Tick(h.now)
+	}
+	h.now = first + c.patience()
+	hear()
+	require.Empty(t, h.sent[1], "it may be under way")
+	h.now++
+	hear()
+	require.Len(t, h.sent[1], 1)
+	h.deliver(1)
+	h.now += time.Minute
+	hear()
+	require.Empty(t, h.sent[1])
+}
