@@ -836,6 +836,40 @@ func TestLargerThanTheRestOfAPacket(t *testing.T) {
 	require.Equal(t, 130, p.c.Find(a.guid).(*pupil).List.Len())
 }
 
+// TestRecordsInFlight: a connection that acks nothing is sent no more records when maxInFlight are under way, Explain says so, and it goes on when they have arrived.
+func TestRecordsInFlight(t *testing.T) {
+	p := newPair(t)
+	var all []*pupil
+	for range 2000 {
+		a := &pupil{}
+		require.NoError(t, p.s.Spawn(a))
+		all = append(all, a)
+	}
+	for p.c.Len() < len(all) {
+		p.serve(t)
+	}
+	for range 4 {
+		p.serve(t)
+	}
+	sent := &p.l.peer.sent
+	for n := range 2 * maxInFlight / len(all) {
+		for _, a := range all {
+			a.N = int32(n)
+		}
+		p.now += time.Second / 30
+		p.s.Step(p.now)
+	}
+	require.GreaterOrEqual(t, sent.tail-sent.head, int64(maxInFlight))
+	require.Less(t, sent.tail-sent.head, int64(maxInFlight+len(all)), "the Step in which they became so many")
+	require.Equal(t, ReasonStarved, p.s.Explain(p.l.peer, all[0]).Reason)
+	for range 20 {
+		p.serve(t)
+	}
+	for _, a := range all {
+		require.Equal(t, a.N, p.c.Find(a.guid).(*pupil).N)
+	}
+}
+
 // TestWhoIsReferredTo: a reference is notified when its actor comes back, also when the one that refers to it has slept meanwhile.
 func TestWhoIsReferredTo(t *testing.T) {
 	p := newPair(t)
