@@ -836,6 +836,22 @@ func TestLargerThanTheRestOfAPacket(t *testing.T) {
 	require.Equal(t, 130, p.c.Find(a.guid).(*pupil).List.Len())
 }
 
+// TestEveryNthStep: SetUpdateEvery(a, n) has an actor that changes in each Step sent in every n-th, from the smallest n on.
+func TestEveryNthStep(t *testing.T) {
+	for n := range 5 {
+		p := newPair(t)
+		a := p.newPupil(t)
+		p.l.peer.SetUpdateEvery(a, n)
+		p.serves(t, 8)
+		before := p.s.Counters.Updates
+		for range 60 {
+			a.N++
+			p.serve(t)
+		}
+		require.EqualValues(t, 60/max(n, 1), p.s.Counters.Updates-before, "every %d", n)
+	}
+}
+
 // TestRecordsInFlight: a connection that acks nothing is sent no more records when maxInFlight are under way, Explain says so, and it goes on when they have arrived.
 func TestRecordsInFlight(t *testing.T) {
 	p := newPair(t)
