@@ -38,14 +38,20 @@ func (p *pacer) limited() bool {
 	return yes
 }
 
-// steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace. Only ticks that had no credit left
-// count: a loop that sleeps while it has nothing to send, or until a keep-alive, would gather what it hasn't used for all that time.
+// steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace. With credit left, a loop may sleep
+// because it has nothing to send, until a keep-alive: that counts as idleTick at most, or it would gather credit for all that time.
 type steadyTick struct {
 	gaps [3]uint32 // in ms
 	n    uint32
 }
 
-func (s *steadyTick) add(gap time.Duration) {
+// idleTick lets a loop of one tick a second have all of its rate at once: a tick is worth twice that.
+const idleTick = time.Second / 2
+
+func (s *steadyTick) add(gap time.Duration, idle bool) {
+	if idle {
+		gap = min(gap, idleTick)
+	}
 	s.gaps[s.n%3] = uint32(min(gap/time.Millisecond, 1<<31))
 	s.n++
 }

@@ -7,8 +7,8 @@ import "time"
 // and the server clamps it.
 type TokenBucket struct {
 	// MaxTick bounds the time that one tick gives credit for, so that a hitch can't release
-	// a burst. A loop whose ticks are always further apart while it is in debt gets all of
-	// its rate. Default 1/30 s (Unreal's NetServerMaxTickRate).
+	// a burst. A loop whose ticks are always further apart gets all of its rate. Default
+	// 1/30 s (Unreal's NetServerMaxTickRate).
 	MaxTick time.Duration
 
 	rate    int     // bytes a second
@@ -51,9 +51,7 @@ func (b *TokenBucket) Tick(now time.Duration) {
 	if now <= b.last {
 		return
 	}
-	if b.queued > 0 {
-		b.ticks.add(now - b.last)
-	}
+	b.ticks.add(now-b.last, b.queued <= 0)
 	dt := min(now-b.last, max(b.MaxTick, 2*b.ticks.steady()))
 	b.last = now
 	delta := float64(b.rate) * (float64(dt) / float64(time.Second))
