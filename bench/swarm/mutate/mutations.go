@@ -88,7 +88,7 @@ var mutations = []mutation{
 	{"netconn: the window is never full", "netconn/pacing.go",
 		"	return c.carrying+begun >= window-windowMargin || c.fills(c.inFlight()+begun, max(window, history.Bits))", "	return c.carrying+begun+window < 0"},
 	{"netconn: silence is measured from the beginning", "netconn/conn_recv.go",
-		"	if fresh || c.notify.Again(h) {", "	if c.now < 0 {"},
+		"	if heard {\n		c.flow.lastReceive", "	if c.now < 0 {\n		c.flow.lastReceive"},
 	{"netconn: a packet's notes are one short", "netconn/notify.go",
 		"	s.noted.note(s.noteTail - s.noteHead)\n	s.pending++", "	s.noted.note(s.noteTail - s.noteHead)\n	s.pending = max(1, s.pending)"},
 	{"netconn: the first loss of a packet isn't told", "netconn/notify.go",
