@@ -23,22 +23,31 @@ func init() {
 	register(
 		attack{area: "services", name: "a /48 without a login", promise: "3,000 requests a second keep nobody with a login from a token: refused of 200", bound: none("refused"), run: loginFlood},
 		attack{area: "services", name: "one address in many forms", promise: "an IPv4 address in IPv6 is limited as what it is: tokens in a moment", bound: atMost(5, "tokens"), run: manyForms},
+		attack{area: "services", name: "one account from 1,000 networks", promise: "it has the limit of one address, and leaves the rest to others: tokens in a moment", bound: atMost(5, "tokens"), run: oneAccount},
 		attack{area: "services", name: "a body without an end", promise: "a hook that reads the body gets a bounded one", bound: atMost(64<<10, "bytes"), run: endlessBody},
 		attack{area: "services", name: "strangers at the inspector", promise: "nobody but this machine under its own names is answered, and with a token nobody without it", bound: none("answered"), run: inspectStrangers},
 		attack{area: "services", name: "viewers that never read, real sockets", promise: "they give their places up: seconds until another gets one", bound: atMost(60, "s"), run: mutedViewers, alone: true},
 	)
 }
 
-// tokens is a service that knows who says "ann", on a clock of its own.
+// tokens is a service whose every request with a login is another player's, on a clock of its own; those of "bob" are one player's.
 func tokens(now *time.Time, auth func(*http.Request) error) (*tokenserver.Service, error) {
+	players := uint64(1)
+	player := func(r *http.Request) tokenserver.Player {
+		if r.Header.Get("Authorization") == "bob" {
+			return tokenserver.Player{ID: 1}
+		}
+		players++
+		return tokenserver.Player{ID: players}
+	}
 	return tokenserver.New(tokenserver.Config{Key: netcode.Key{1}, ProtocolID: 1, Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7777")},
-		Now: func() time.Time { return *now }, Authenticate: func(r *http.Request) (tokenserver.Player, error) { return tokenserver.Player{ID: 1}, auth(r) }})
+		Now: func() time.Time { return *now }, Authenticate: func(r *http.Request) (tokenserver.Player, error) { return player(r), auth(r) }})
 }
 
 var errNobody = errors.New("nobody")
 
-func isAnn(r *http.Request) error {
-	if r.Header.Get("Authorization") != "ann" {
+func isKnown(r *http.Request) error {
+	if who := r.Header.Get("Authorization"); who != "ann" && who != "bob" {
 		return errNobody
 	}
 	return nil
@@ -55,7 +64,7 @@ func ask(h http.Handler, from, who string, body io.Reader) int {
 
 func loginFlood(e *env) figure {
 	now := time.Unix(1_700_000_000, 0)
-	s, err := tokens(&now, isAnn)
+	s, err := tokens(&now, isKnown)
 	if err != nil {
 		return broken("%v", err)
 	}
@@ -75,7 +84,7 @@ func loginFlood(e *env) figure {
 
 func manyForms(*env) figure {
 	now := time.Unix(1_700_000_000, 0)
-	s, err := tokens(&now, isAnn)
+	s, err := tokens(&now, isKnown)
 	if err != nil {
 		return broken("%v", err)
 	}
@@ -85,6 +94,24 @@ func manyForms(*env) figure {
 		if ask(s, fmt.Sprintf(form, 1+i), "ann", nil) == http.StatusOK {
 			got++
 		}
+	}
+	return figure{value: float64(got)}
+}
+
+func oneAccount(*env) figure {
+	now := time.Unix(1_700_000_000, 0)
+	s, err := tokens(&now, isKnown)
+	if err != nil {
+		return broken("%v", err)
+	}
+	got := 0
+	for i := range 1000 {
+		if ask(s, fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "bob", nil) == http.StatusOK {
+			got++
+		}
+	}
+	if ask(s, "198.51.100.1:1", "ann", nil) != http.StatusOK {
+		return broken("another player is refused")
 	}
 	return figure{value: float64(got)}
 }
