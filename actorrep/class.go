@@ -62,7 +62,7 @@ func (r RPCs) set(c *class) error {
 	slices.Sort(names)
 	for _, name := range names {
 		p := r[name]
-		if isNone(p) {
+		if isNil(p) { // as where a variable is used before it is made
 			return fmt.Errorf("actorrep: procedure %s is nil; make it with ServerRPC, ClientRPC or MulticastRPC", name)
 		}
 		if err := p.register(name, c.typ); err != nil {
@@ -72,9 +72,6 @@ func (r RPCs) set(c *class) error {
 	}
 	return nil
 }
-
-// isNone reports whether there is no procedure, as where a variable is used before it is made.
-func isNone(p Procedure) bool { return p == nil || reflect.ValueOf(p).IsNil() }
 
 // UpdateFrequency limits how often actors of the class are compared, in times a second. Default: every Step.
 func UpdateFrequency(hz float64) ClassOption {

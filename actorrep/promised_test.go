@@ -32,6 +32,19 @@ func (p *pair) newPupil(t *testing.T) *pupil {
 	return a
 }
 
+// newPupils are pupils whom the client has.
+func (p *pair) newPupils(t *testing.T, n int) (all []*pupil) {
+	for range n {
+		a := &pupil{}
+		require.NoError(t, p.s.Spawn(a))
+		all = append(all, a)
+	}
+	for p.c.Len() < n {
+		p.serve(t)
+	}
+	return all
+}
+
 // TestCalledInItsSleep: a call that came before its actor slept and woke again, between two Steps of the client, runs on it.
 func TestCalledInItsSleep(t *testing.T) {
 	p := newPair(t)

@@ -685,17 +685,8 @@ func TestWhyAndHowMany(t *testing.T) {
 // TestStarvedForBandwidth: the actors for which a Step had no bandwidth say so, and such a Step counts once; one in which everything had some doesn't.
 func TestStarvedForBandwidth(t *testing.T) {
 	p := newPair(t)
-	var all []*pupil
-	for range 100 {
-		all = append(all, &pupil{})
-		require.NoError(t, p.s.Spawn(all[len(all)-1]))
-	}
-	for p.c.Len() < len(all) {
-		p.serve(t)
-	}
-	for range 3 {
-		p.serve(t)
-	}
+	all := p.newPupils(t, 100)
+	p.serves(t, 3)
 	set := func(n int) (starved int) {
 		for i, a := range all[:n] {
 			a.N += int32(i + 1)
@@ -786,18 +777,8 @@ func TestNothingNeedless(t *testing.T) {
 // TestTheRestOfAPacket: the first chunk of a Step goes into the packet under way if a quarter of one is left there.
 func TestTheRestOfAPacket(t *testing.T) {
 	p := newPair(t)
-	var all []*pupil
-	for range 600 {
-		a := &pupil{}
-		require.NoError(t, p.s.Spawn(a))
-		all = append(all, a)
-	}
-	for p.c.Len() < len(all) {
-		p.serve(t)
-	}
-	for range 4 {
-		p.serve(t)
-	}
+	all := p.newPupils(t, 600)
+	p.serves(t, 4)
 	for i, free := range []int{4000, lanePacket / 4, lanePacket/4 - 1, lanePacket} {
 		for n, a := range all {
 			a.N = int32(i*100000 + n*7)
@@ -855,18 +836,8 @@ func TestEveryNthStep(t *testing.T) {
 // TestRecordsInFlight: a connection that acks nothing is sent no more records when maxInFlight are under way, Explain says so, and it goes on when they have arrived.
 func TestRecordsInFlight(t *testing.T) {
 	p := newPair(t)
-	var all []*pupil
-	for range 2000 {
-		a := &pupil{}
-		require.NoError(t, p.s.Spawn(a))
-		all = append(all, a)
-	}
-	for p.c.Len() < len(all) {
-		p.serve(t)
-	}
-	for range 4 {
-		p.serve(t)
-	}
+	all := p.newPupils(t, 2000)
+	p.serves(t, 4)
 	sent := &p.l.peer.sent
 	for n := range 2 * maxInFlight / len(all) {
 		for _, a := range all {

@@ -389,7 +389,8 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	}
 }
 
-func isNil(a Actor) bool { return a == nil || reflect.ValueOf(a).IsNil() }
+// isNil reports whether an actor or a procedure is nil, or a nil pointer.
+func isNil(v any) bool { return v == nil || reflect.ValueOf(v).IsNil() }
 
 // Destroy removes an actor from a server's world, its components first. It disappears on the clients. On a client it removes
 // an actor that was torn off, and its components; the next Step tells the game that they are gone. Of any other it returns
