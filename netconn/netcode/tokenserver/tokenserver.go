@@ -204,8 +204,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &s.badAddr, http.StatusBadRequest, "bad_addr")
 		return
 	case !s.limit.Allow(from):
-		s.retryLater(w)
-		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
+		s.tooMany(w)
 		return
 	}
 	if r.ContentLength > s.cfg.MaxBody {
@@ -228,8 +227,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
 		return
 	case !s.limit.AllowPlayer(player.ID):
-		s.retryLater(w)
-		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
+		s.tooMany(w)
 		return
 	}
 	if s.cfg.Place != nil {
@@ -241,9 +239,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.issue(w, &player)
 }
 
-// retryLater tells a client when Rate lets it ask again.
-func (s *Service) retryLater(w http.ResponseWriter) {
+// tooMany answers a client that is over a limit, and tells it when Rate lets it ask again.
+func (s *Service) tooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
+	s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 }
 
 // notPlace answers a player for whom Place found no server.
