@@ -62,6 +62,16 @@ func ask(h http.Handler, from, who string, body io.Reader) int {
 	return w.Code
 }
 
+// issued is how many of n requests in a moment get a token.
+func issued(h http.Handler, n int, who string, from func(i int) string) (got int) {
+	for i := range n {
+		if ask(h, from(i), who, nil) == http.StatusOK {
+			got++
+		}
+	}
+	return got
+}
+
 func loginFlood(e *env) figure {
 	now := time.Unix(1_700_000_000, 0)
 	s, err := tokens(&now, isKnown)
@@ -88,14 +98,8 @@ func manyForms(*env) figure {
 	if err != nil {
 		return broken("%v", err)
 	}
-	got := 0
-	for i := range 300 {
-		form := []string{"198.51.100.7:%d", "[::ffff:198.51.100.7]:%d", "[64:ff9b::198.51.100.7]:%d", "[64:ff9b::c633:6407]:%d"}[i%4]
-		if ask(s, fmt.Sprintf(form, 1+i), "ann", nil) == http.StatusOK {
-			got++
-		}
-	}
-	return figure{value: float64(got)}
+	forms := []string{"198.51.100.7:%d", "[::ffff:198.51.100.7]:%d", "[64:ff9b::198.51.100.7]:%d", "[64:ff9b::c633:6407]:%d"}
+	return figure{value: float64(issued(s, 300, "ann", func(i int) string { return fmt.Sprintf(forms[i%4], 1+i) }))}
 }
 
 func oneAccount(*env) figure {
@@ -104,12 +108,7 @@ func oneAccount(*env) figure {
 	if err != nil {
 		return broken("%v", err)
 	}
-	got := 0
-	for i := range 1000 {
-		if ask(s, fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "bob", nil) == http.StatusOK {
-			got++
-		}
-	}
+	got := issued(s, 1000, "bob", func(i int) string { return fmt.Sprintf("10.%d.%d.1:1", i/250, i%250) })
 	if ask(s, "198.51.100.1:1", "ann", nil) != http.StatusOK {
 		return broken("another player is refused")
 	}
