@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -39,10 +40,7 @@ const batched = " @120"
 
 // peerColor is black for a peer that isn't known.
 func peerColor(name string) color.Color {
-	if i := len(name) - len(batched); i > 0 && name[i:] == batched {
-		name = name[:i]
-	}
-	if c, ok := peerColors[name]; ok {
+	if c, ok := peerColors[strings.TrimSuffix(name, batched)]; ok {
 		return c
 	}
 	return color.Black
@@ -141,16 +139,11 @@ func frontier(rows [][]string) (picture, error) {
 			logarithmic(&pl.Y)
 			pl.Add(plotter.NewGrid())
 		}
-		dot, err := plotter.NewScatter(plotter.XYs{{X: bytes, Y: ms}})
+		d, err := dot(pl, row[1], bytes, ms)
 		if err != nil {
 			return picture{}, err
 		}
-		dot.Color, dot.Radius, dot.Shape = peerColor(row[1]), vg.Points(4), draw.CircleGlyph{}
-		if len(row[1]) > len(batched) && row[1][len(row[1])-len(batched):] == batched {
-			dot.Shape = draw.RingGlyph{}
-		}
-		pl.Add(dot)
-		pl.Legend.Add(row[1], dot)
+		pl.Legend.Add(row[1], d)
 	}
 	for _, pl := range s.plots {
 		pl.X.Max *= 1.35 // room for the legend
@@ -173,12 +166,9 @@ func dots(rows [][]string) (picture, error) {
 			logarithmic(&pl.Y)
 			pl.Add(plotter.NewGrid())
 		}
-		dot, err := plotter.NewScatter(plotter.XYs{{X: float64(len(names[pl])), Y: v}})
-		if err != nil {
+		if _, err := dot(pl, row[1], float64(len(names[pl])), v); err != nil {
 			return picture{}, err
 		}
-		dot.Color, dot.Radius, dot.Shape = peerColor(row[1]), vg.Points(4), draw.CircleGlyph{}
-		pl.Add(dot)
 		names[pl] = append(names[pl], row[1])
 	}
 	for _, pl := range s.plots {
@@ -187,6 +177,20 @@ func dots(rows [][]string) (picture, error) {
 		pl.X.Tick.Label.Rotation, pl.X.Tick.Label.XAlign, pl.X.Tick.Label.YAlign = 0.9, draw.XRight, draw.YCenter
 	}
 	return s.picture(), nil
+}
+
+// dot adds a peer's dot, which is a ring where its messages are batched.
+func dot(pl *plot.Plot, peer string, x, y float64) (*plotter.Scatter, error) {
+	s, err := plotter.NewScatter(plotter.XYs{{X: x, Y: y}})
+	if err != nil {
+		return nil, err
+	}
+	s.Color, s.Radius, s.Shape = peerColor(peer), vg.Points(4), draw.CircleGlyph{}
+	if strings.HasSuffix(peer, batched) {
+		s.Shape = draw.RingGlyph{}
+	}
+	pl.Add(s)
+	return s, nil
 }
 
 // growing is a plot of ticks with more and more of one thing.
