@@ -81,8 +81,9 @@ type shownActor struct {
 	From, To int // Steps; To -1 is the end
 	Parts    []*shownPart
 
-	guid netguid.GUID
-	seen int // the last Step in which it was there
+	guid  netguid.GUID
+	actor actorrep.Actor // a server's
+	seen  int            // the last Step in which it was there
 }
 
 // shownPart is a field, or a part of one that is a struct: its values, and the Steps from which on it had them, each as its difference to
@@ -187,6 +188,10 @@ func (s *scene) step(at time.Duration, w *actorrep.World) {
 	for a := range w.All {
 		id := guidOf(a)
 		shown, v := s.live[id], reflect.ValueOf(a).Elem()
+		if shown != nil && shown.actor != a { // the id went to another one since the last Step
+			shown.To, shown = n, nil
+			delete(s.live, id)
+		}
 		fresh := shown == nil
 		if fresh {
 			if len(s.actors) == maxActors {
@@ -194,7 +199,7 @@ func (s *scene) step(at time.Duration, w *actorrep.World) {
 				continue
 			}
 			class := s.index[v.Type()]
-			shown = &shownActor{ID: id.String(), Class: class, From: n, To: -1, Parts: partsOf(s.layouts[class]), guid: id}
+			shown = &shownActor{ID: id.String(), Class: class, From: n, To: -1, Parts: partsOf(s.layouts[class]), guid: id, actor: a}
 			s.live[id] = shown
 			s.actors = append(s.actors, shown)
 		}

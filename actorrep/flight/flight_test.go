@@ -169,6 +169,7 @@ type note struct {
 
 type actor struct {
 	ID       string
+	Class    int
 	From, To int
 	Parts    []part
 }

@@ -29,7 +29,8 @@ type shown struct {
 type values struct {
 	class int
 	of    [][]byte
-	stamp uint64 // of the last Look that saw the actor
+	actor actorrep.Actor // that has the id
+	stamp uint64         // of the last Look that saw the actor
 }
 
 // maxLooks is how many actors Look compares at a time, besides those that the client owns.
@@ -65,11 +66,15 @@ func (r *Recorder) Look(now time.Duration) {
 		}
 		id := guidOf(a)
 		known := s.now[id]
+		if known != nil && known.actor != a { // the id went to another one since the last Look
+			r.gone(id, now)
+			known = nil
+		}
 		if known == nil {
 			if len(s.now) == maxActors {
 				continue
 			}
-			known = &values{class: class, of: make([][]byte, len(s.parts[class]))}
+			known = &values{class: class, of: make([][]byte, len(s.parts[class])), actor: a}
 			s.now[id] = known
 			r.log.begin(kindAppears, now, 0).uint(0).uint(uint64(id)).uint(uint64(class))
 		}
@@ -87,10 +92,15 @@ func (r *Recorder) Look(now time.Duration) {
 	}
 	for id, known := range s.now {
 		if known.stamp != s.stamp {
-			delete(s.now, id)
-			r.log.begin(kindGone, now, 0).uint(0).uint(uint64(id))
+			r.gone(id, now)
 		}
 	}
+}
+
+// gone notes that a client's actor isn't there any more.
+func (r *Recorder) gone(id netguid.GUID, now time.Duration) {
+	delete(r.shown.now, id)
+	r.log.begin(kindGone, now, 0).uint(0).uint(uint64(id))
 }
 
 // compare notes the values of an actor that have changed.

@@ -252,6 +252,7 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err := rc.Flush(); err != nil {
 			return
 		}
+		_ = rc.SetWriteDeadline(time.Time{}) // over HTTP/2 it would end the stream although nothing waits to be written
 		select {
 		case <-r.Context().Done():
 			return
