@@ -69,7 +69,7 @@ type Config struct {
 	// also reads between ticks, while there is time.
 	MaxDatagrams int
 	// MaxConnDatagrams bounds what a server handles of one connection while it can't keep up: from when its socket hasn't been empty for 4 ms, or a quarter of a
-	// tick of TickRate if that is less, until it is empty. Of each tick it drops the rest of that connection's datagrams, as if the network had lost them, at
+	// tick of TickRate if that is less, until it is empty. After more than 16 ms without a read, as between the ticks of a slower loop, it is a quarter of that time. Of each tick it drops the rest of that connection's datagrams, as if the network had lost them, at
 	// little cost, and what the others sent is handled soon. While it takes twice as long until the socket is empty, because many connections send
 	// too much or theirs costs more, the bound is half as much with each tick, but 16 at least. A server with one connection has no
 	// bound. Up to 16777216, default 128; negative no bound. Counters.Shed and the reason flood of Refusals count what is dropped, and the Logger names

@@ -377,6 +377,53 @@ func TestUploadsAreNoFlood(t *testing.T) {
 	}
 }
 
+// TestSlowTicksAreNoFlood: a server that is ticked by hand, ten times a second to once, handles in a fiftieth of its time what 40 clients send it at 60 Hz. It keeps up,
+// and drops nothing of theirs, though what waits for a tick takes longer to read than it does at 60 Hz.
+func TestSlowTicksAreNoFlood(t *testing.T) {
+	const users, lasts, cost = 40, 12 * time.Second, 7 * time.Microsecond
+	for _, apart := range []time.Duration{100 * time.Millisecond, 250 * time.Millisecond, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd(1 << 16)
+			srv, err := Listen("", Config{Link: PlainSalted{}, Channels: chat(&uploaded{}), Socket: c.socket("10.0.0.1:7777")})
+			require.NoError(t, err)
+			srv.server = slowLink{srv.server, cost}
+			var clients []*Driver
+			for i := range users {
+				d, err := Dial("10.0.0.1:7777", Config{Link: PlainSalted{}, Channels: chat(nil), Socket: c.client(i)})
+				require.NoError(t, err)
+				clients = append(clients, d)
+			}
+			var chs [users]*channel.Channel
+			begin := time.Now()
+			for next := begin; time.Since(begin) < lasts; time.Sleep(honestTick) {
+				for i, d := range clients {
+					d.TickDispatch(time.Now())
+					if s := d.Server(); s != nil && s.Joined() && chs[i] == nil {
+						chs[i], err = s.Open(chatName, channel.Nop{})
+						require.NoError(t, err)
+						_, err = chs[i].SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+						require.NoError(t, err)
+					} else if chs[i] != nil {
+						_, _ = chs[i].SendBunch(&bunch.Out{Data: make([]byte, 20)})
+					}
+					d.TickFlush(time.Now())
+				}
+				if now := time.Now(); !now.Before(next) {
+					next = next.Add(apart)
+					srv.TickDispatch(now)
+					srv.TickFlush(now)
+				}
+			}
+			t.Logf("%v apart: %d datagrams, %d shed, %d bounded, a share of %d", apart, srv.Counters.DatagramsIn, srv.Counters.Shed, srv.Counters.ReadsBounded, srv.share.bound)
+			require.Greater(t, srv.Counters.DatagramsIn, uint64(users*30*lasts.Seconds()))
+			require.Zero(t, srv.Counters.Shed)
+			for _, d := range append(clients, srv) {
+				require.NoError(t, d.Close())
+			}
+		})
+	}
+}
+
 // TestShare: connections are held from when the socket hasn't been empty for a quarter of a tick, 4 ms at most, until it is; a single connection never. While it takes
 // twice as long, their share is halved each tick, to 16; it is doubled after 300 ticks without that.
 func TestShare(t *testing.T) {

@@ -10,16 +10,20 @@ import (
 
 // share says whether connections are held to what they have of each tick, and how much that is.
 type share struct {
-	since  time.Time // first batch since the socket was empty; zero while it is
-	late   bool      // it hasn't been empty for so long that connections are held
-	bound  int       // what a connection has of a tick then, at most Config.MaxConnDatagrams
-	missed bool      // that was too much in this tick
-	calm   int       // ticks in a row in which it wasn't
+	since  time.Time     // first batch since the socket was empty; zero while it is
+	read   time.Time     // when the socket was last read
+	lag    time.Duration // how long it may take from since on until it is empty
+	late   bool          // it hasn't been empty for so long that connections are held
+	bound  int           // what a connection has of a tick then, at most Config.MaxConnDatagrams
+	missed bool          // that was too much in this tick
+	calm   int           // ticks in a row in which it wasn't
 }
 
 const (
-	// longestLag is how long the socket of a server that keeps up isn't empty, at most; and a quarter of a tick.
+	// longestLag is how long the socket of a server that keeps up isn't empty, at most; and a quarter of a tick. After a longer time without a read,
+	// as between the ticks of a slow loop, it is a quarter of that.
 	longestLag = 4 * time.Millisecond
+	lagPart    = 4
 	// leastShare is what a connection has of each tick, however many flood: more than a player sends.
 	leastShare = 16
 	// calmTicks is after how many ticks in time the bound is doubled.
@@ -28,8 +32,10 @@ const (
 	floodTold = 1024
 )
 
-// lag is how long the socket of this server isn't empty while it keeps up.
-func (d *Driver) lag() time.Duration { return min(longestLag, d.interval()/4) }
+// lagAfter is how long the socket of this server isn't empty while it keeps up, after so long without a read.
+func (d *Driver) lagAfter(unread time.Duration) time.Duration {
+	return max(min(longestLag, d.interval()/lagPart), min(unread, longestTick)/lagPart)
+}
 
 // hasRead notes that the socket was read, and whether it is empty now. When it hasn't been for long, what all connections send waits, and is about to be lost: until it
 // is empty again none has more than its share. When that takes as long again, their shares are too large.
@@ -38,16 +44,18 @@ func (d *Driver) hasRead(empty bool) {
 		return
 	}
 	s := &d.share
-	if empty && s.since.IsZero() {
-		return
-	}
 	now := d.cfg.Clock()
+	unread := now.Sub(s.read)
+	s.read = now
 	if s.since.IsZero() {
-		s.since = now
+		if empty {
+			return
+		}
+		s.since, s.lag = now, d.lagAfter(unread)
 	}
 	waits := now.Sub(s.since)
-	s.late = waits >= d.lag()
-	s.missed = s.missed || waits >= 2*d.lag()
+	s.late = waits >= s.lag
+	s.missed = s.missed || waits >= 2*s.lag
 	if empty {
 		s.since, s.late = time.Time{}, false
 	}
