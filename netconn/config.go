@@ -156,10 +156,12 @@ type Config struct {
 	// Coding repairs lost packets, when both ends have it. Default off.
 	Coding Coding
 
-	// Controller is the rate controller. Default: Unreal's NetSpeed bucket.
+	// Controller is the rate controller. Default: congestion.NewAdaptive, which finds the path's bandwidth. When NetSpeed is set, or with a
+	// protocol of Unreal's, the default is Unreal's NetSpeed bucket.
 	Controller congestion.Controller
-	// NetSpeed is the rate of that bucket in bytes a second, 1800 to 2147483647. Default 100000 (Unreal's ConfiguredInternetSpeed). NetSpeed
-	// and SetNetSpeed have no effect with another Controller.
+	// NetSpeed is the rate of that bucket in bytes a second, 1800 to 2147483647. Default 100000 with a protocol of Unreal's, which is its
+	// ConfiguredInternetSpeed. The bucket doesn't adapt to the path: on one that carries much less, most of what is sent is lost or sent
+	// twice, and little arrives. NetSpeed and SetNetSpeed have no effect with another controller.
 	NetSpeed int
 	// LargestPacket is the size in bytes up to which a connection that fills packets of Protocol.Bunch.MaxPacket tries larger ones, as in RFC
 	// 8899. It is for paths that drop packets which are too large; a path that fragments them hides the limit. Bunches don't become larger; a
@@ -223,6 +225,9 @@ func (c Config) filled() Config {
 	c.KeepAlive = cmp.Or(c.KeepAlive, 200*time.Millisecond)
 	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
 	c.LingerTimeout = cmp.Or(c.LingerTimeout, 2*time.Second)
+	if c.Controller == nil && c.NetSpeed == 0 && !c.Protocol.Unreal {
+		c.Controller, _ = congestion.NewAdaptive(congestion.AdaptiveConfig{}) // the defaults are no error
+	}
 	c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
 	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
 	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)

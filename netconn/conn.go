@@ -37,7 +37,7 @@ type Conn struct {
 	proto    bunch.Protocol
 	in       bunch.In // the bunch being received
 	cfg      Config
-	netSpeed *congestion.TokenBucket // the default controller; nil with another
+	netSpeed *congestion.TokenBucket // the controller, when it is that of NetSpeed
 
 	event  nettrace.Event // these two are kept here, since what sinks get would otherwise be allocated
 	packet nettrace.Packet

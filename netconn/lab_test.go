@@ -79,6 +79,7 @@ func newLab(t testing.TB, nets [2]netsim.Settings, seed uint64, edit func(i int,
 			edit(i, &cfg)
 			named(&cfg)
 		}
+		bucketed(&cfg)
 		c, err := New(cfg, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
 		require.NoError(t, err)
 		l.conns[i] = c

@@ -61,6 +61,7 @@ func newEchoOver(t testing.TB, set netsim.Settings, seed uint64, edit func(c *Co
 				}
 			}}
 		edit(&cfg)
+		bucketed(&cfg)
 		c, err := New(cfg, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
 		require.NoError(t, err)
 		e.conns[i] = c

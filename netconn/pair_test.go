@@ -49,6 +49,7 @@ func newPair(t testing.TB, seed uint64, net network, edit func(i int, c *Config)
 			edit(i, &cfg)
 			named(&cfg)
 		}
+		bucketed(&cfg)
 		conn, err := New(cfg, 0, seqs[1-i], seqs[i])
 		require.NoError(t, err)
 		e.conn = conn

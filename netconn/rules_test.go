@@ -28,6 +28,13 @@ func named(c *Config) {
 	}
 }
 
+// bucketed gives a Config without a controller Unreal's bucket, which lets all through that the test says, whatever the path does with it.
+func bucketed(c *Config) {
+	if c.Controller == nil {
+		c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
+	}
+}
+
 func newHand(t *testing.T, edit func(i int, c *Config)) *hand {
 	h := &hand{t: t, now: time.Second}
 	for i := range h.conns {
@@ -42,6 +49,7 @@ func newHand(t *testing.T, edit func(i int, c *Config)) *hand {
 			edit(i, &cfg)
 			named(&cfg)
 		}
+		bucketed(&cfg)
 		c, err := New(cfg, h.now, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
 		require.NoError(t, err)
 		h.conns[i] = c

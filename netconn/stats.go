@@ -49,8 +49,8 @@ func (c *Conn) InPackets() (received, missed uint64) {
 	return c.Counters.PacketsReceived, c.Counters.PacketsMissed
 }
 
-// SetNetSpeed changes the rate of the default controller, Unreal's bucket, in bytes a second. It has no effect on other
-// controllers.
+// SetNetSpeed changes the rate of Unreal's bucket, in bytes a second, where that is the controller because NetSpeed was set or the protocol is
+// Unreal's. It has no effect on other controllers.
 func (c *Conn) SetNetSpeed(bytesPerSecond int) {
 	if c.netSpeed != nil {
 		c.netSpeed.SetRate(bytesPerSecond)

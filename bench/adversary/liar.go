@@ -77,6 +77,7 @@ func newLiar(get func(*channel.Channel) channel.Handler, edit func(c *netconn.Co
 	if cfg.Protocol == (netconn.Protocol{}) {
 		cfg.Protocol = netconn.Bunchnet()
 	}
+	bucketed(&cfg)
 	l.proto = cfg.Protocol.Bunch
 	var err error
 	l.victim, err = netconn.New(cfg, 0, liarFirst, victimFirst)

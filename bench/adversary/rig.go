@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"time"
 
@@ -52,6 +53,7 @@ func newRigAt(e *env, net netsim.Settings, first [2]uint16, edit func(i int, c *
 		if edit != nil {
 			edit(i, &cfg)
 		}
+		bucketed(&cfg)
 		if r.conns[i], err = netconn.New(cfg, 0, first[1-i], first[i]); err != nil {
 			return nil, err
 		}
@@ -123,7 +125,14 @@ func (s tuning) give(c *netconn.Config) {
 	}
 }
 
-// adaptive is the controller that finds the bandwidth of a path, the driver's default.
+// bucketed gives a Config without a controller Unreal's bucket at 100 kB/s: an end that doesn't give way.
+func bucketed(c *netconn.Config) {
+	if c.Controller == nil {
+		c.NetSpeed = cmp.Or(c.NetSpeed, 100_000)
+	}
+}
+
+// adaptive is the controller that finds the bandwidth of a path, the default.
 func adaptive() congestion.Controller {
 	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
 	if err != nil {

@@ -34,7 +34,7 @@ func (e *connEnds) connect(l lower, coding netconn.Coding, handlers [2]channel.H
 		return handlers[1]
 	}}}
 	for i := range e.conns {
-		e.conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Headroom: l.headroom, Tailroom: l.tailroom, Coding: coding,
+		e.conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Headroom: l.headroom, Tailroom: l.tailroom, Coding: coding, NetSpeed: 100_000,
 			LowLevelSend: func(p []byte) { l.send(i, p) }}, 0, 5, 5)
 		if err != nil {
 			return err

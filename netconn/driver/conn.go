@@ -13,7 +13,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
-	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -174,15 +173,8 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 	if d.cfg.Packets != nil {
 		cfg.Packets = (*packetTap)(c)
 	}
-	switch {
-	case d.cfg.Controller != nil:
+	if d.cfg.Controller != nil {
 		cfg.Controller = d.cfg.Controller()
-	case d.cfg.NetSpeed == 0 && !d.cfg.Protocol.Unreal:
-		adaptive, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
-		if err != nil {
-			return nil, fmt.Errorf("driver: %w", err)
-		}
-		cfg.Controller = adaptive
 	}
 	if d.login {
 		cfg.AllowOpen = func(in *bunch.In) error {
