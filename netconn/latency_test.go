@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -32,6 +34,8 @@ type echoRun struct {
 	warm     int
 	wire     int                             // bytes of both directions, IP and UDP headers too
 	together int                             // messages that are written at one moment; 0: each at its own
+	quiet    time.Duration                   // before the first message
+	stalls   [2][][2]time.Duration           // times in which an end's process is kept from running, in order
 	lose     [2]func(now time.Duration) bool // besides what the links lose
 }
 
@@ -95,9 +99,12 @@ func (e *echoRun) run(n, rate, ticks int) {
 	e.warm = max(e.warm, rate)
 	nextTick := time.Duration(0)
 	for i := 0; e.received < n; i++ {
-		require.Less(e.t, i, n*4000/rate*10, "%d of %d", e.received, n)
+		require.Less(e.t, i, n*4000/rate*10+int(e.quiet/echoStep), "%d of %d", e.received, n)
 		e.now += echoStep
 		for j, c := range e.conns {
+			if e.asleep(j) {
+				continue
+			}
 			l := e.links[1-j]
 			for p, ok := l.Pop(e.now); ok; p, ok = l.Pop(e.now) {
 				require.NoError(e.t, c.ReceivedPacket(e.now, p))
@@ -109,7 +116,7 @@ func (e *echoRun) run(n, rate, ticks int) {
 			continue
 		}
 		nextTick += time.Second / time.Duration(ticks)
-		for created := e.created(rate); e.sent < n && created <= e.now && e.out.Room() > 10; created = e.created(rate) {
+		for created := e.created(rate); !e.asleep(0) && e.sent < n && created <= e.now && e.out.Room() > 10; created = e.created(rate) {
 			var m [echoSize]byte
 			binary.LittleEndian.PutUint64(m[:], uint64(e.sent))
 			binary.LittleEndian.PutUint64(m[8:], uint64(created))
@@ -117,10 +124,22 @@ func (e *echoRun) run(n, rate, ticks int) {
 			require.NoError(e.t, err)
 			e.sent++
 		}
-		for _, c := range e.conns {
-			c.Tick(e.now)
+		for j, c := range e.conns {
+			if !e.asleep(j) {
+				c.Tick(e.now)
+			}
 		}
 	}
+}
+
+// asleep reports whether an end's process is kept from running.
+func (e *echoRun) asleep(end int) bool {
+	stalls := e.stalls[end]
+	for len(stalls) > 0 && e.now >= stalls[0][1] {
+		stalls = stalls[1:]
+	}
+	e.stalls[end] = stalls
+	return len(stalls) > 0 && e.now >= stalls[0][0]
 }
 
 // created is when the next message was written.
@@ -129,7 +148,7 @@ func (e *echoRun) created(rate int) time.Duration {
 	if e.together > 0 {
 		n = (e.sent/e.together + 1) * e.together
 	}
-	return time.Duration(n) * time.Second / time.Duration(rate)
+	return e.quiet + time.Duration(n)*time.Second/time.Duration(rate)
 }
 
 func (e *echoRun) at(q float64) time.Duration { return e.rtt[int(q*float64(len(e.rtt)))] }
@@ -225,6 +244,37 @@ func TestLatencyInBursts(t *testing.T) {
 		t.Logf("%v: %v with copies, %v without", q, quant(rtts[1], q), quant(rtts[0], q))
 		require.Less(t, quant(rtts[1], q), quant(rtts[0], q)*2/3)
 	}
+}
+
+// TestLatencyFromTheStart: at 20 % loss, where both processes are kept from running for 20 to 150 ms twice a second, the messages after the first 2 s don't
+// wait for a rate that was guessed too low.
+func TestLatencyFromTheStart(t *testing.T) {
+	const ms = time.Millisecond
+	var longest []time.Duration
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 99))
+		e := newEchoRun(t, 20, 0, seed*2+1, func(c *Config) {
+			adaptive, err := congestion.NewAdaptive(congestion.AdaptiveConfig{MaxPacket: 1400})
+			require.NoError(t, err)
+			c.Controller, c.ReorderWindow, c.Protocol = adaptive, 20*ms, Bunchnet()
+			c.Protocol.Bunch.MaxPacket = 1400
+		})
+		e.together, e.quiet, e.warm = 5, 1500*ms, 1200
+		for i := range e.stalls {
+			for at := time.Duration(0); at < 20*time.Second; {
+				at += time.Duration(rng.ExpFloat64() * float64(400*ms))
+				to := at + 20*ms + time.Duration(rng.Int64N(int64(130*ms)))
+				e.stalls[i] = append(e.stalls[i], [2]time.Duration{at, to})
+				at = to
+			}
+		}
+		e.run(6000, 600, 120)
+		p99, _, _ := e.figures()
+		longest = append(longest, p99)
+	}
+	slices.Sort(longest)
+	t.Logf("p99 of the median run %v, of the worst %v", longest[len(longest)/2], longest[len(longest)-1])
+	require.Less(t, longest[len(longest)-1], 2*time.Second)
 }
 
 // TestLatencyFigures prints how loss, redundancy and jitter tell.

@@ -96,6 +96,7 @@ type Adaptive struct {
 
 	rate      float64       // bytes a second, of cruise
 	capacity  float64       // delivered at the last congestion, 0 unknown
+	guessed   bool          // nobody knows what was delivered then: capacity is half of the rate
 	best      float64       // the highest that was delivered, bytes a second
 	proven    float64       // delivered lately without congestion, bytes a second
 	lately    recentBest    // the most of it
@@ -280,6 +281,7 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 		r.first = id
 	}
 	r.packets++
+	r.squares += float64(bytes) * float64(bytes)
 	if rate := a.rates.of(id); rate > 0 {
 		r.sending += seconds(float64(bytes), rate)
 	}

@@ -173,24 +173,26 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 }
 
 // nearlyAll notices that hardly anything arrives: no path that is worth its rate loses so much at random.
-type nearlyAll struct {
-	ackedBytes, lostBytes, packets int // since the last verdict
+type nearlyAll struct { // since the last verdict
+	acked, gone float64 // bytes
+	squares     float64 // of the packets' sizes
 }
 
 const (
-	nearlyAllPackets = 24 // a verdict needs so many
+	nearlyAllPackets = 24 // a verdict needs so many of equal size
 	nearlyAllShare   = 3  // lost bytes for each that arrived
 )
 
-// lost takes a round, and reports whether hardly anything of the last ones arrived.
+// lost takes a round, and reports whether hardly anything of the last ones arrived. Where sizes differ, more packets are needed until no few
+// of them decide: a large one that is lost among acks tells as little as any other.
 func (n *nearlyAll) lost(r *round) bool {
-	n.ackedBytes += r.acked
-	n.lostBytes += r.lost
-	n.packets += r.packets
-	if n.packets < nearlyAllPackets {
+	n.acked += float64(r.acked)
+	n.gone += float64(r.lost)
+	n.squares += r.squares
+	if all := n.acked + n.gone; all == 0 || all*all < nearlyAllPackets*n.squares {
 		return false
 	}
-	bad := n.lostBytes > nearlyAllShare*n.ackedBytes
+	bad := n.gone > nearlyAllShare*n.acked
 	*n = nearlyAll{}
 	return bad
 }
@@ -226,6 +228,9 @@ func (a *Adaptive) draining(now time.Duration) {
 	}
 	vain := (!empty || a.epoch.seen) && queue >= a.drained*3/4 && queue > a.unclear()
 	a.phase = Cruise
+	if a.guessed {
+		a.phase, a.capacity, a.guessed = Startup, 0, false
+	}
 	a.calmSince = now
 	if vain {
 		a.vain(now)
@@ -420,7 +425,7 @@ func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	delivered, idle := a.out.capacity(lossy, tested)
 	a.step = 0
 	if delivered == 0 {
-		delivered = a.rate / startupGain
+		delivered, a.guessed = a.rate/startupGain, a.phase == Startup && a.best == 0
 	} else if idle && delivered >= overloaded*a.rate {
 		return
 	}

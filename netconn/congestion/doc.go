@@ -53,13 +53,15 @@
 // one begins at the first loss. After a cut for loss alone a likelihood test compares the loss with that before
 // the cut. Loss that stays is the path's own: the cut is taken back, and that much loss is tolerated. Whether the
 // loss has gone is judged from all slots. An application that uses less than the rate isn't slowed down for loss
-// of up to 40 %.
+// of up to 40 %, and what was lost meanwhile doesn't count once it uses all of it.
 //
 // On congestion the capacity is what the link delivered over at least 150 ms and 12000 bytes. Where loss is the only sign, what was
 // lost doesn't count as delivered, though as much was tolerated before: only a rate that the link surely carries tells whose loss it was. The queue is drained
 // at 0.3 to 0.8 of that. Then the rate goes on at 0.89 of it and grows by 31*sqrt(rate) bytes a second each
 // second, which is held between 2 and 6 % of the rate. For the first 0.6 s it grows five times as fast. A small
 // flow grows faster relative to its rate, so flows that share a link become equal.
+// Congestion in startup, before anything is known of what the link delivers, takes half of the rate for the capacity; after that drain
+// startup goes on.
 //
 // Above 1.05 of the capacity, or after 0.5 to 2.2 s without congestion, Adaptive probes for more, as long as the
 // link delivers what is asked. Growth then doubles every 115 ms, but at most twice in a round trip. The rate

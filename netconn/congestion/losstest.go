@@ -17,16 +17,35 @@ type lossTest struct {
 	tolerance float64
 	slot      fates // of the slot under way, which began at since
 	since     time.Duration
-	clean     bool    // the last of the slots before had no losses
-	all       fates   // of the slots before
-	worst     fates   // of the one among them with the most losses
-	rate      float64 // the lowest of theirs, bytes a second
-	lastLoss  float64 // at the last congestion, 0 once it is known to have been that
-	lastRate  float64 // of what was sent then, bytes a second
+	clean     bool     // the last of the slots before had no losses
+	all       gathered // of the slots before
+	eager     gathered // of those among them in which the application used the rate
+	rate      float64  // the lowest of theirs, bytes a second
+	lastLoss  float64  // at the last congestion, 0 once it is known to have been that
+	lastRate  float64  // of what was sent then, bytes a second
 }
 
 // fates counts packets.
 type fates struct{ acked, lost int }
+
+// gathered is the fates of the packets of slots.
+type gathered struct {
+	fates
+	worst fates // of the slot with the most losses
+}
+
+func (g *gathered) add(slot fates) {
+	g.acked += slot.acked
+	g.lost += slot.lost
+	if slot.lost > g.worst.lost {
+		g.worst = slot
+	}
+}
+
+// lasting is all but the worst slot.
+func (g *gathered) lasting() (acked, lost float64) {
+	return float64(g.acked - g.worst.acked), float64(g.lost - g.worst.lost)
+}
 
 const (
 	lossSample   = 20  // packets of one verdict at least
@@ -52,8 +71,8 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 	if now-l.since < lossSlot {
 		return tolerable
 	}
-	l.close(now, rate)
-	acked, lost := float64(l.all.acked-l.worst.acked), float64(l.all.lost-l.worst.lost)
+	l.close(now, rate, limited)
+	acked, lost := l.all.lasting()
 	n := acked + lost
 	open := false
 	if !queue && l.lastLoss > 0 {
@@ -71,16 +90,19 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 			return answered
 		}
 	}
-	if n < lossSample || open && n < lossWindow {
-		return tolerable
+	full := n >= lossWindow
+	tolerance := maxTolerance
+	if !limited {
+		tolerance = l.tolerance
+		acked, lost = l.eager.lasting()
+		n = acked + lost
 	}
-	tolerance := l.tolerance
-	if limited {
-		tolerance = maxTolerance
+	if n < lossSample || open && !full {
+		return tolerable
 	}
 	expected := tolerance * n
 	if lost <= expected+2*math.Sqrt(expected*(1-tolerance))+2 {
-		if n >= lossWindow {
+		if full {
 			l.restart(now)
 			l.tolerance += (l.base - l.tolerance) / 128
 		}
@@ -107,11 +129,10 @@ func (l *lossTest) odds(acked, lost float64) (odds float64, tells bool) {
 }
 
 // close ends the slot under way.
-func (l *lossTest) close(now time.Duration, rate float64) {
-	l.all.acked += l.slot.acked
-	l.all.lost += l.slot.lost
-	if l.slot.lost > l.worst.lost {
-		l.worst = l.slot
+func (l *lossTest) close(now time.Duration, rate float64, limited bool) {
+	l.all.add(l.slot)
+	if !limited {
+		l.eager.add(l.slot)
 	}
 	l.rate = min(cmp.Or(l.rate, rate), rate)
 	l.clean = l.slot.lost == 0
@@ -129,5 +150,5 @@ func (l *lossTest) lose(now time.Duration) {
 
 // restart forgets the packets so far, which were sent at an older rate.
 func (l *lossTest) restart(now time.Duration) {
-	l.slot, l.all, l.worst, l.rate, l.since = fates{}, fates{}, fates{}, 0, now
+	l.slot, l.all, l.eager, l.rate, l.since = fates{}, gathered{}, gathered{}, 0, now
 }

@@ -19,6 +19,7 @@ type round struct {
 	lost       int           // bytes
 	sent       int           // bytes, sent since the start
 	packets    int           // acked or lost
+	squares    float64       // of their bytes
 	delivered  int           // packets acked
 	first      int64         // of those
 	sending    time.Duration // that the rate asked for them

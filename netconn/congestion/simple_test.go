@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -150,4 +151,51 @@ func TestIdleTicksGatherNoCredit(t *testing.T) {
 			require.Greater(t, c.Budget(now), 55_000)
 		}
 	}
+}
+
+// TestLargeAmongAcks: two large packets that are lost among many small ones tell little, though they are most of the bytes.
+func TestLargeAmongAcks(t *testing.T) {
+	a := adaptive(t)
+	now, before := time.Duration(0), a.Rate()
+	for id := int64(0); id < 120; id++ {
+		bytes := 38
+		if id%12 == 6 {
+			bytes = 1300
+		}
+		a.OnSent(now, id, bytes)
+		now += 50 * time.Millisecond
+		if id == 30 || id == 42 {
+			a.OnLost(now, id, bytes)
+		} else {
+			a.OnAck(now, id, bytes, 50*time.Millisecond)
+		}
+		a.Tick(now)
+		require.GreaterOrEqual(t, a.Rate(), before, "packet %d", id)
+	}
+}
+
+// TestLossWhileIdle: what a path loses while the application uses less than the rate says nothing once it uses all of it.
+func TestLossWhileIdle(t *testing.T) {
+	l := lossTest{base: 0.05, tolerance: 0.05}
+	now, rng := time.Duration(0), rand.New(rand.NewPCG(1, 1))
+	slot := func(limited bool, loss float64) cause {
+		for range 12 {
+			if rng.Float64() < loss {
+				l.lose(now)
+			} else {
+				l.slot.acked++
+			}
+		}
+		now += lossSlot
+		return l.verdict(now, 50_000, false, limited)
+	}
+	for range 20 {
+		require.Equal(t, tolerable, slot(true, 0.2))
+	}
+	require.Equal(t, tolerable, slot(false, 0), "a slot without loss")
+	var causes []cause
+	for range 10 {
+		causes = append(causes, slot(false, 0.2))
+	}
+	require.Contains(t, causes, congestive, "what is lost at the rate counts")
 }
