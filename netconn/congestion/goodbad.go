@@ -22,7 +22,7 @@ const (
 // have been good for the penalty time, 4 s at first. Leaving good mode within 10 s of entering
 // it doubles the penalty; each 10 s of good mode halve it. Packets without bunches aren't
 // counted. The scheme doesn't define a path without acks: here conditions are bad before the
-// first ack, and when none has come for a second although packets were sent.
+// first ack, and when none has come for a second although packets were sent. A time without ticks counts as a second at most.
 type GoodBad struct {
 	packet  int
 	good    bool
@@ -95,7 +95,7 @@ func (g *GoodBad) Tick(now time.Duration) {
 	if !g.started {
 		g.started, g.last = true, now
 	}
-	dt := now - g.last
+	dt := min(now-g.last, goodSilence) // what was between two ticks that are further apart isn't known
 	g.last = now
 	fine := g.rtt > 0 && time.Duration(g.rtt) <= RTTThreshold && !(g.silent && now-g.since > goodSilence)
 	if g.good {

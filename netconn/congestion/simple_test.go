@@ -51,6 +51,28 @@ func TestGoodBad(t *testing.T) {
 	require.Equal(t, time.Second, g.Penalty(), "good for more than 10 s: not doubled")
 }
 
+// TestGoodBadClockJumps: a time without ticks, as when the process stood still or the clock was set, isn't a time of good conditions. It counts a second at most.
+func TestGoodBadClockJumps(t *testing.T) {
+	const fine, bad = 50 * time.Millisecond, 400 * time.Millisecond
+	g := NewGoodBad(1000)
+	now := time.Duration(0)
+	drive(g, &now, fine, time.Second)
+	now += time.Hour
+	g.Tick(now)
+	require.False(t, g.Good(), "of 4 s there were 2")
+	drive(g, &now, fine, 1900*time.Millisecond)
+	require.False(t, g.Good())
+	drive(g, &now, fine, 200*time.Millisecond)
+	require.True(t, g.Good())
+
+	now += time.Hour
+	g.Tick(now)
+	require.Equal(t, InitialPenalty, g.Penalty(), "10 s of good mode would halve it")
+	drive(g, &now, bad, 500*time.Millisecond)
+	require.False(t, g.Good())
+	require.Equal(t, 2*InitialPenalty, g.Penalty(), "good mode was short")
+}
+
 // TestGoodBadWithoutAcks: a path that nothing comes back from isn't a good one.
 func TestGoodBadWithoutAcks(t *testing.T) {
 	g := NewGoodBad(1000)
