@@ -62,6 +62,44 @@ func TestForgedAddressKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// TestForgedAddressNeedsManyAccounts: who has many tokens of a few accounts, knows a client's address and sends requests from all its ports, ten a millisecond, delays the
+// client by no more than the way there and back. With as many accounts as an address has places it is a second.
+func TestForgedAddressNeedsManyAccounts(t *testing.T) {
+	const places = minMappings / groupShare
+	for _, c := range []struct {
+		tokens, accounts int
+		within           time.Duration
+	}{{places, places / mappingsPerID, 300 * time.Millisecond}, {3 * places, places / 2, 300 * time.Millisecond}, {places, places, placeTime + 300*time.Millisecond}} {
+		for seed := range uint64(5) {
+			r := newRig(t, 1+seed, netsim.Settings{Lag: 40 * time.Millisecond}, 8)
+			var own [][]byte
+			for i := range c.tokens {
+				own = append(own, requestOf(t, token(t, uint64(100+i), func(cfg *TokenConfig) { cfg.ClientID = uint64(5000 + i%c.accounts) })))
+			}
+			sent := 0
+			forge := func(n int) {
+				h := r.server.cfg.Handler
+				r.server.cfg.Handler = &capture{ServerHandler: h}
+				for range n {
+					i := sent % len(own)
+					r.server.Receive(r.now, netip.AddrPortFrom(clientAddr.Addr(), uint16(2000+i)), bytes.Clone(own[i]))
+					sent++
+				}
+				r.server.cfg.Handler = h
+			}
+			forge(c.tokens)
+			require.Len(t, r.server.mappings.heap, places)
+			require.NoError(t, r.client.Connect(0, token(t, 1+seed, nil)))
+			for r.client.State() != Connected {
+				require.Less(t, r.now, c.within, "%d tokens of %d accounts, seed %d: %v %+v", c.tokens, c.accounts, seed, r.client.State(), r.server.Counters)
+				forge(50)
+				r.step()
+			}
+			require.LessOrEqual(t, len(r.server.mappings.heap), places)
+		}
+	}
+}
+
 // TestIDIsBounded: many tokens of one account, from many addresses, have few places; and who waits gets one.
 func TestIDIsBounded(t *testing.T) {
 	r := newRig(t, 1, netsim.Settings{}, 4)

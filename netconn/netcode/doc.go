@@ -71,8 +71,9 @@
 //	clients                     ServerConfig.Slots, at most 16384
 //	challenges kept             four for each slot, at least 1024. At most 8 for each address and port, 8 for each client id, and an
 //	                            eighth of all for each IPv4 address or IPv6 /64; loopback has no such bound. Further requests
-//	                            aren't answered. For an address and port, an id, and when there are as many as are kept, a challenge
-//	                            older than 1 s makes room
+//	                            aren't answered. For an address and port, an id, an address, and when there are as many as are kept,
+//	                            the oldest makes room when it is older than 1 s. In the last two cases it does so at once for a
+//	                            client id that has at least two fewer than its own
 //	time of a challenge         10 s, or the token's timeout if that is shorter
 //	used tokens remembered      8 for each slot, at least 2048; then the oldest is forgotten
 //

@@ -67,7 +67,7 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 	var model []*mapping // the oldest first
 	drop := func(gone func(m *mapping) bool) { model = slices.DeleteFunc(model, gone) }
 	now := time.Duration(0)
-	full, made, grouped, kept := 0, 0, 0, 0
+	full, made, grouped, gaveWay, early, kept := 0, 0, 0, 0, 0, 0
 	steps := 15_000
 	if testing.Short() {
 		steps = 4000
@@ -104,27 +104,47 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 			if len(ofID) == mappingsPerID {
 				gone = append(gone, ofID[0])
 			}
-			ofGroup := 0
+			var ofGroup []*mapping
+			givesWay := func(o *mapping) bool {
+				of := func(id uint64) (n int) {
+					for _, o := range model {
+						if o.clientID == id {
+							n++
+						}
+					}
+					return n
+				}
+				if now-o.since < placeTime {
+					if of(o.clientID) < of(m.clientID)+2 {
+						return false
+					}
+					early++
+				}
+				drop(func(other *mapping) bool { return other == o })
+				return true
+			}
 			want := !slices.ContainsFunc(gone, func(o *mapping) bool { return now-o.since < placeTime })
 			if want {
 				drop(func(o *mapping) bool { return slices.Contains(gone, o) })
 				for _, o := range model {
 					if o.addr.Addr() == addr.Addr() {
-						ofGroup++
+						ofGroup = append(ofGroup, o)
 					}
 				}
-				switch {
-				case ofGroup >= room/groupShare:
-					want = false
-					grouped++
-				case len(model) >= room:
+				if len(ofGroup) >= room/groupShare {
+					if want = givesWay(ofGroup[0]); want {
+						gaveWay++
+					} else {
+						grouped++
+					}
+				}
+				if want && len(model) >= room {
 					table.at(now, addr) // forgets those whose time is over
 					first := table.heap[0]
 					for _, o := range model {
 						require.LessOrEqual(t, first.until, o.until)
 					}
-					if want = now-first.since >= placeTime; want {
-						drop(func(o *mapping) bool { return o == first })
+					if want = givesWay(first); want {
 						made++
 					}
 					full++
@@ -160,7 +180,9 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int) (fullAddrs i
 			require.Equal(t, now < m.until, slices.Contains(table.at(now, m.addr), m), "seed %d, step %d", seed, i)
 		}
 	}
-	require.NotZero(t, grouped)
+	require.Equal(t, room == 24, grouped > 0, "addresses with 3 places each")
+	require.NotZero(t, gaveWay)
+	require.NotZero(t, early, "because of its client's others")
 	require.NotZero(t, kept)
 	require.Equal(t, ids*mappingsPerID > room, full > 0, "ids with 8 places each")
 	require.Equal(t, full > 0, made > 0)

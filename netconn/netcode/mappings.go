@@ -21,13 +21,17 @@ type mapping struct {
 	first      uint64        // sequence of the first challenge it got: an older one is a replay
 	askAgain   time.Duration // when Admit may be asked about it once more
 	index      int           // in the heap
+	group      netip.Addr
+	older      *mapping // of the group, and the one after it
+	newer      *mapping
 }
 
 const (
 	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
 	answerTime = 10 * time.Second
-	// placeTime is how long a mapping can't be displaced by another, of its address or client id or, when there is no room, of any: several round trips, in
-	// which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out.
+	// placeTime is how long a mapping can't be displaced by another, of its address or client id or, when there is no room, of its network or of any: several
+	// round trips, in which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out. When there is no room, one
+	// whose client id has at least two more than that of the newcomer gives way at once: who has many tokens of few accounts displaces its own.
 	placeTime = time.Second
 	// mappingsPerID bounds the mappings of one client id, mappingsPerAddr those of one address and port. There must be more than one: otherwise
 	// an attacker who has tokens and forges the address would keep the client at that address out.
@@ -40,17 +44,23 @@ const (
 )
 
 // mappings is bounded, and so is what one address, one network and one client id can fill. Those that end first are on top of
-// the heap; one whose client connects is removed. When it is full, the one on top makes room.
+// the heap; one whose client connects is removed. When it is full, the one on top makes room; when a network has its share, its oldest.
 type mappings struct {
 	max    int
 	byAddr map[netip.AddrPort][]*mapping // the oldest first, as in byID
 	byID   map[uint64][]*mapping
-	groups addrgroup.Limit
+	groups map[netip.Addr]*group // without the loopback, which isn't bounded
 	heap   byUntil
 }
 
+// group is the mappings of one network, in a list.
+type group struct {
+	oldest, newest *mapping
+	n              int
+}
+
 func newMappings(most int) mappings {
-	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: addrgroup.NewLimit(max(1, most/groupShare))}
+	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: map[netip.Addr]*group{}}
 }
 
 // put keeps m until its time is over; false when there is no room.
@@ -67,14 +77,15 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	if ofID != nil && ofID != atAddr {
 		t.remove(ofID)
 	}
-	if !t.groups.Room(m.addr.Addr()) {
+	var bounded bool
+	if m.group, bounded = addrgroup.Of(m.addr.Addr()); !bounded {
+		m.group = netip.Addr{}
+	}
+	if g := t.groups[m.group]; g != nil && g.n >= max(1, t.max/groupShare) && !t.displace(now, g.oldest, m) {
 		return false
 	}
-	if len(t.heap) >= t.max {
-		if now-t.heap[0].since < placeTime {
-			return false
-		}
-		t.remove(t.heap[0])
+	if len(t.heap) >= t.max && !t.displace(now, t.heap[0], m) {
+		return false
 	}
 	m.since, m.until = now, now+answerTime
 	if m.timeout >= 0 {
@@ -82,9 +93,57 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	}
 	t.byAddr[m.addr] = append(t.byAddr[m.addr], m)
 	t.byID[m.clientID] = append(t.byID[m.clientID], m)
-	t.groups.Add(m.addr.Addr())
+	t.join(m)
 	heap.Push(&t.heap, m)
 	return true
+}
+
+// displace removes a mapping if it gives way to a new one where there is no room for both.
+func (t *mappings) displace(now time.Duration, old, m *mapping) bool {
+	if now-old.since < placeTime && len(t.byID[old.clientID]) <= len(t.byID[m.clientID])+1 {
+		return false
+	}
+	t.remove(old)
+	return true
+}
+
+// join makes m the newest of its group.
+func (t *mappings) join(m *mapping) {
+	if m.group == (netip.Addr{}) {
+		return
+	}
+	g := t.groups[m.group]
+	if g == nil {
+		g = &group{oldest: m}
+		t.groups[m.group] = g
+	} else {
+		m.older, g.newest.newer = g.newest, m
+	}
+	g.newest = m
+	g.n++
+}
+
+// leave takes m out of its group.
+func (t *mappings) leave(m *mapping) {
+	g := t.groups[m.group]
+	if g == nil {
+		return
+	}
+	if g.n--; g.n == 0 {
+		delete(t.groups, m.group)
+		return
+	}
+	if m.older == nil {
+		g.oldest = m.newer
+	} else {
+		m.older.newer = m.newer
+	}
+	if m.newer == nil {
+		g.newest = m.older
+	} else {
+		m.newer.older = m.older
+	}
+	m.older, m.newer = nil, nil
 }
 
 // oldestOf is the mapping that must give way to another one; nil when the list has room.
@@ -105,7 +164,7 @@ func (t *mappings) at(now time.Duration, addr netip.AddrPort) []*mapping {
 
 func (t *mappings) remove(m *mapping) {
 	heap.Remove(&t.heap, m.index)
-	t.groups.Remove(m.addr.Addr())
+	t.leave(m)
 	without(t.byAddr, m.addr, m)
 	without(t.byID, m.clientID, m)
 }
