@@ -2,16 +2,33 @@ package main
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// cutSocket is a UDP socket that loses everything while it is cut.
+// cuts is what a server is cut off from: whom it doesn't reach, and who doesn't reach it.
+type cuts struct {
+	To, From reach
+}
+
+// reach is one direction of that.
+type reach struct {
+	All     bool
+	Store   bool
+	Servers []int // numbers
+}
+
+func (r *reach) server(number int) bool { return r.All || slices.Contains(r.Servers, number) }
+func (r *reach) store() bool            { return r.All || r.Store }
+func (r *reach) some() bool             { return r.All || r.Store || len(r.Servers) > 0 }
+
+// cutSocket is a UDP socket that loses what it sends, or what it receives, while that is cut.
 type cutSocket struct {
 	udp.Socket
-	cut func() bool
+	to, from func() bool
 }
 
 func (s cutSocket) ReadBatch(msgs []udp.Message) (int, error) {
@@ -25,22 +42,22 @@ func (s cutSocket) TryReadBatch(msgs []udp.Message) (int, error) {
 }
 
 func (s cutSocket) lose(n int) int {
-	if s.cut() {
+	if s.from() {
 		return 0
 	}
 	return n
 }
 
 func (s cutSocket) WriteBatch(msgs []udp.Message) (int, error) {
-	if s.cut() {
+	if s.to() {
 		return len(msgs), nil
 	}
 	return s.Socket.WriteBatch(msgs)
 }
 
-// cutDialer makes TCP connections through which nothing comes while they are cut. One that was cut ends when it is whole again.
+// cutDialer makes TCP connections through which nothing comes in a direction while that is cut. One that was cut ends when it is whole again.
 type cutDialer struct {
-	cut atomic.Bool
+	to, from atomic.Bool
 
 	mu    sync.Mutex
 	conns map[*cutConn]bool
@@ -53,7 +70,7 @@ type cutConn struct {
 
 // Dial implements nats.CustomDialer.
 func (d *cutDialer) Dial(network, address string) (net.Conn, error) {
-	if d.cut.Load() {
+	if d.to.Load() || d.from.Load() {
 		return nil, net.UnknownNetworkError("cut off")
 	}
 	c, err := net.Dial(network, address)
@@ -71,29 +88,30 @@ func (d *cutDialer) Dial(network, address string) (net.Conn, error) {
 }
 
 // set cuts, or ends that.
-func (d *cutDialer) set(cut bool) {
-	if d.cut.Swap(cut) == cut || cut {
-		return
+func (d *cutDialer) set(to, from bool) {
+	if d.to.Load() && !to || d.from.Load() && !from {
+		d.mu.Lock()
+		for c := range d.conns {
+			_ = c.Conn.Close() // what it would have carried is lost
+		}
+		clear(d.conns)
+		d.mu.Unlock()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for c := range d.conns {
-		_ = c.Conn.Close() // what it would have carried is lost
-	}
-	clear(d.conns)
+	d.to.Store(to)
+	d.from.Store(from)
 }
 
 func (c *cutConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
-		if err != nil || !c.d.cut.Load() {
+		if err != nil || !c.d.from.Load() {
 			return n, err
 		}
 	}
 }
 
 func (c *cutConn) Write(b []byte) (int, error) {
-	if c.d.cut.Load() {
+	if c.d.to.Load() {
 		return len(b), nil
 	}
 	return c.Conn.Write(b)

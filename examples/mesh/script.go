@@ -18,6 +18,7 @@ leave N        has it stop of itself: its zones go to the others first
 cut N          cuts game server N off from all: other servers, players, NATS
 cut N nats     from NATS only
 cut N M        from game server M only
+cut N to M     one way: what N sends doesn't reach M, or nats, or all; with "from", what they send doesn't reach N
 nats kill N    kill -9 of NATS node N; N may be leader or follower
 nats pause N   has one stand still
 nats off       kills all three
@@ -73,27 +74,52 @@ func (g *mesher) do(line string, now time.Time) error {
 			_ = s.now.process.tell(order{Leave: true}) // it may have ended
 		}
 	case what == "cut":
-		c := s.cut
-		switch other := server(2); {
-		case len(words) == 2:
-			c.All = true
-			g.tell("server %d is cut off from everything", s.number)
-		case words[2] == "nats":
-			c.Store = true
-			g.tell("server %d is cut off from NATS", s.number)
-		case other == nil || other == s:
-			return bad
-		default:
-			o := other.cut
-			o.Servers = append(o.Servers, s.number)
-			g.cut(other, o)
-			c.Servers = append(c.Servers, other.number)
-			g.tell("servers %d and %d are cut off from each other", s.number, other.number)
-		}
-		g.cut(s, c)
+		return g.doCut(s, words[2:], bad)
 	default:
 		return bad
 	}
+	return nil
+}
+
+// doCut cuts a server off, as the words behind its number say.
+func (g *mesher) doCut(s *slot, words []string, bad error) error {
+	c, to, from, how := s.cut, true, true, "server %d and %s don't reach each other"
+	if len(words) == 0 {
+		words = []string{"all"}
+	}
+	switch words[0] {
+	case "to":
+		from, how, words = false, "what server %d sends doesn't reach %s", words[1:]
+	case "from":
+		to, how, words = false, "server %d hears nothing of %s", words[1:]
+	}
+	if len(words) != 1 {
+		return bad
+	}
+	whom := words[0]
+	switch n, err := strconv.Atoi(whom); {
+	case whom == "all":
+		c.To.All, c.From.All = c.To.All || to, c.From.All || from
+		whom = "anybody"
+	case whom == "nats":
+		c.To.Store, c.From.Store = c.To.Store || to, c.From.Store || from
+		whom = "NATS"
+	case err != nil || n < 1 || n > servers || n == s.number:
+		return bad
+	default:
+		other := g.slots[n-1]
+		o := other.cut
+		if to {
+			c.To.Servers, o.From.Servers = append(c.To.Servers, n), append(o.From.Servers, s.number)
+		}
+		if from {
+			c.From.Servers, o.To.Servers = append(c.From.Servers, n), append(o.To.Servers, s.number)
+		}
+		g.cut(other, o)
+		whom = "server " + whom
+	}
+	g.tell("a cut: "+how, s.number, whom)
+	g.cut(s, c)
 	return nil
 }
 

@@ -179,7 +179,7 @@ func (s *server) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	s.driver, err = driver.Listen("", driver.Config{Socket: cutSocket{socket, func() bool { return s.cut.All }}, Timeout: quietFor, Channels: append(s.world.ChannelTypes(), mesh.ChannelType(nil)),
+	s.driver, err = driver.Listen("", driver.Config{Socket: cutSocket{socket, func() bool { return s.cut.To.All }, func() bool { return s.cut.From.All }}, Timeout: quietFor, Channels: append(s.world.ChannelTypes(), mesh.ChannelType(nil)),
 		Link: driver.Netcode{Key: netcode.Key(s.cfg.Key), TakeOver: true}, Joined: s.joined, Closed: func(c *driver.Conn, _ netconn.CloseResult) { s.left(c) }})
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *server) obey(o order) {
 	}
 	if o.Cuts != nil {
 		s.cut = *o.Cuts
-		s.nats.set(s.cut.All || s.cut.Store)
+		s.nats.set(s.cut.To.store(), s.cut.From.store())
 	}
 	if o.Peers == nil {
 		return
@@ -221,13 +221,11 @@ func (s *server) peer(id string) *peer {
 	return nil
 }
 
-func (s *server) cutFrom(number int) bool { return s.cut.All || slices.Contains(s.cut.Servers, number) }
-
 // A packet between servers is a letter that says for which machine it is, the length of the sender's ID, that ID, and what the machine has sealed. Where servers have larger states than these, the road is
 // a carrier that splits packets.
 func (s *server) toServer(what byte, to string, packet []byte) {
 	p := s.peer(to)
-	if p == nil || s.cutFrom(p.Number) || len(packet) > maxRoad {
+	if p == nil || s.cut.To.server(p.Number) || len(packet) > maxRoad {
 		return
 	}
 	addr, err := netip.ParseAddrPort(p.Road)
@@ -260,7 +258,7 @@ func (s *server) receive() {
 	for range len(s.inbox) {
 		b := <-s.inbox
 		id, packet := string(b[2:2+int(b[1])]), b[2+int(b[1]):]
-		if p := s.peer(id); p != nil && s.cutFrom(p.Number) {
+		if p := s.peer(id); p != nil && s.cut.From.server(p.Number) {
 			continue
 		}
 		if b[0] == 'z' {
@@ -422,7 +420,7 @@ func (s *server) dial(now time.Time) {
 			return
 		}
 		number := p.Number
-		b.driver, err = driver.Dial("127.0.0.1:1", driver.Config{Socket: cutSocket{socket, func() bool { return s.cutFrom(number) }}, Timeout: quietFor, Link: driver.Netcode{Token: token}, // the token says where
+		b.driver, err = driver.Dial("127.0.0.1:1", driver.Config{Socket: cutSocket{socket, func() bool { return s.cut.To.server(number) }, func() bool { return s.cut.From.server(number) }}, Timeout: quietFor, Link: driver.Netcode{Token: token}, // the token says where
 			Channels: append(b.world.ChannelTypes(), mesh.ChannelType(func(*channel.Channel) func([]byte) error { return func([]byte) error { return nil } })),
 			Closed:   func(*driver.Conn, netconn.CloseResult) { b.closed = true }})
 		if err != nil {

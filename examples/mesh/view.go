@@ -78,9 +78,9 @@ func (g *mesher) look(now time.Time) snapshot {
 		switch {
 		case s.stopped:
 			x.State = "stopped"
-		case s.cut.All:
+		case s.cut.To.All && s.cut.From.All:
 			x.State += ", cut off"
-		case s.cut.Store || len(s.cut.Servers) > 0:
+		case s.cut.To.some() || s.cut.From.some():
 			x.State += ", partly cut off"
 		}
 		v.Servers = append(v.Servers, x)

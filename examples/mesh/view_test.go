@@ -70,7 +70,7 @@ func TestScript(t *testing.T) {
 	for i := range g.slots {
 		g.slots[i] = &slot{number: i + 1}
 	}
-	for _, bad := range []string{"kil 2", "kill", "kill 0", "kill 5", "cut 2 2", "cut 2 x", "nats", "nats eat 1"} {
+	for _, bad := range []string{"kil 2", "kill", "kill 0", "kill 5", "cut 2 2", "cut 2 x", "cut 2 to", "cut 2 from 2", "cut 2 to 3 4", "cut 2 3 to", "nats", "nats eat 1"} {
 		if g.do(bad, time.Now()) == nil {
 			t.Errorf("%q is a command", bad)
 		}

@@ -144,13 +144,6 @@ type peer struct {
 	Game, Road    string // its addresses for clients, and for servers
 }
 
-// cuts is what a server is cut off from.
-type cuts struct {
-	All     bool
-	Store   bool
-	Servers []int // numbers
-}
-
 // order is what the first process tells a game server while it runs.
 type order struct {
 	Peers []peer `json:",omitempty"`
