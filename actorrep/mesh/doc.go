@@ -295,7 +295,7 @@
 //
 // Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before.
 // Their leases say so. An actor that was under way to the server that is over goes back to the server that gave it. What a client sees may
-// go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients
+// go back by one checkpoint: the values are those of the record, under a higher epoch. (Under loss a client may hear of an epoch a little before its values, or after them.) Their clients come with new connections, new Clients
 // and new Sessions. Game.Take calls Server.Enter for a player's actor, and ends the connection that its client may have with this server:
 // the client's messages and numbers are those of the server that is over. Calls and messages that waited at the server that is over are
 // lost.
@@ -349,4 +349,5 @@
 //	zone.NAME        1 version 1 | number epoch | holder
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
 //	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state
+//	                 without a class: the actor was destroyed, and a first write of it may be under way still, which must find a record. It is deleted next
 package mesh

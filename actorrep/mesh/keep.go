@@ -235,6 +235,14 @@ func (k *Keeper) stepActor(a *kept) int {
 		return k.save(a, r)
 	case own || !a.known:
 		k.ask(a, kv.Op{Kind: kv.Get}, func(e kv.Event) { k.readBack(a, e) })
+	case a.ended > 0 && a.rev == 0: // a first write that is under way still shall find a record
+		a.write++
+		v := actorRecord{epoch: a.ended, write: a.write, holder: k.id}
+		k.ask(a, kv.Op{Kind: kv.Put, Value: v.append(nil)}, func(e kv.Event) {
+			if a.known = e.Status == kv.OK; a.known {
+				a.rev = e.Revision
+			}
+		})
 	case a.ended > 0:
 		k.ask(a, kv.Op{Kind: kv.Delete, Expect: a.rev}, func(e kv.Event) {
 			if e.Status == kv.OK {
@@ -319,6 +327,9 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 	case e.Status == kv.Missing && own:
 		a.known, a.rev, a.epoch = true, 0, 0
 		return
+	case e.Status == kv.Missing && (a.fresh && a.write > 0 || a.estate != nil): // its first write may come later
+		a.known, a.rev, a.ended = true, 0, max(a.ended, 1)
+		return
 	case e.Status == kv.Missing:
 		k.tell(a, a.want, ErrGone)
 		k.forget(a)
@@ -333,6 +344,9 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 	}
 	a.rev = e.Revision
 	switch {
+	case v.class == "" && !own: // it was destroyed before it had a record
+		a.known, a.ended = true, max(a.ended, v.epoch)
+		return
 	case v.holder == k.id && v.write == a.write && v.epoch == a.last.epoch:
 		k.saved(a, a.last)
 	case v.holder == k.id && v.epoch == a.claim.epoch:

@@ -351,3 +351,61 @@ func TestKeeperDamagedRecord(t *testing.T) {
 	s.run(2 * time.Second)
 	require.EqualValues(t, 1, s.keeper.Counters.Restored)
 }
+
+// TestLateFirstWrite: the first write of an actor comes to the store when its server has destroyed the actor, or is over: at no time does that leave a record that is nobody's.
+func TestLateFirstWrite(t *testing.T) {
+	for _, what := range []string{"destroyed", "over"} {
+		came := map[string]int{}
+		for at := range 150 {
+			s := newShelf(t)
+			const id = netguid.GUID(2*3 + 2) // of another share
+			key, late, had, deleted := s.keeper.actorKey(id), []byte(nil), false, false
+			s.run(100 * time.Millisecond)
+			if what == "destroyed" {
+				s.lost = func(op kv.Op) bool {
+					if key == op.Key && op.Kind == kv.Put && late == nil {
+						late = op.Value
+						return true
+					}
+					return false
+				}
+				a := &sheep{}
+				require.NoError(t, s.world.SpawnAs(a, nil, id))
+				require.NoError(t, s.zone.Own(a, 1))
+				for late == nil {
+					s.run(10 * time.Millisecond)
+				}
+				require.NoError(t, s.world.Destroy(a))
+			} else {
+				s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{id}))
+				s.write("mesh.server.b", (&leaseValue{over: true, beat: 1, length: 2 * time.Second, heir: "a"}).append(nil))
+				late = (&actorRecord{epoch: 1, write: 1, holder: "b", class: "Sheep", state: []byte("state")}).append(nil)
+			}
+			for step := range 400 {
+				_, there := s.keys[key]
+				deleted = deleted || had && !there
+				if step == at {
+					if there || deleted {
+						came["too late"]++
+					} else {
+						came["in time"]++
+						s.write(key, late)
+						there = true
+					}
+				}
+				had = there
+				s.run(10 * time.Millisecond)
+			}
+			e, there := s.keys[key]
+			var r actorRecord
+			if there && (!r.read(e.Value) || r.holder != "a" || r.epoch == 1 || what == "destroyed") {
+				t.Fatalf("%s: the first write came in step %d: the store has %+v", what, at, r)
+			}
+			if _, there := s.keys["mesh.server.b"]; there {
+				t.Fatalf("%s: the first write came in step %d: the server isn't taken over yet", what, at)
+			}
+		}
+		require.NotZero(t, came["too late"], what)
+		require.NotZero(t, came["in time"], what)
+	}
+}

@@ -13,6 +13,7 @@
 //
 // An Op may be lost, and so may its Result. An Op may also happen long after the machine gave up waiting for it. So without a Result, and with a
 // Result of status Unknown, the machine doesn't know whether it happened, and must read the key. Of two writes that expect the same revision at most one happens.
+// That holds for revision 0 as well: a Put that must find no key, and was begun before the key was deleted, doesn't make it again.
 //
 // When a store is lost and created again, its revisions begin with 1 again. Event.Store of the next Begin shows that.
 //

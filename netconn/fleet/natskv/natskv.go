@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,7 +55,8 @@ type Bucket struct {
 	prefix  string
 	timeout time.Duration
 	quiet   time.Duration
-	pinging *sync.Mutex // held by who asks whether the node answers
+	pinging *sync.Mutex    // held by who asks whether the node answers
+	newest  *atomic.Uint64 // revision that was heard of
 }
 
 const (
@@ -74,7 +76,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natskv: %w", err)
 	}
-	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second), quiet: cmp.Or(cfg.Quiet, 15*time.Second), pinging: &sync.Mutex{}}
+	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second), quiet: cmp.Or(cfg.Quiet, 15*time.Second), pinging: &sync.Mutex{}, newest: &atomic.Uint64{}}
 	b.cfg = jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL}
 	if b.kv, err = b.find(ctx); err == nil {
 		b.stream, err = js.Stream(ctx, "KV_"+cfg.Name)
@@ -174,10 +176,11 @@ func (s *Store) Do(op kv.Op) {
 		s.push(kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown})
 		return
 	}
+	since := s.b.newest.Load()
 	s.all.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, s.b.timeout)
 		defer cancel()
-		e := s.b.do(ctx, op)
+		e := s.b.do(ctx, op, since)
 		e.Kind, e.ID = kv.Result, op.ID
 		s.mu.Lock()
 		s.pending--
@@ -202,49 +205,72 @@ func (s *Store) push(e kv.Event) bool {
 	return true
 }
 
-func (b *Bucket) do(ctx context.Context, op kv.Op) kv.Event {
+// do does an op. since is the newest revision that was heard of when it began.
+func (b *Bucket) do(ctx context.Context, op kv.Op, since uint64) kv.Event {
 	switch op.Kind {
 	case kv.Get:
 		return b.get(ctx, op.Key)
 	case kv.Put:
-		return b.put(ctx, op)
+		return b.put(ctx, op, since)
 	}
-	opts := []jetstream.KVDeleteOpt{jetstream.PurgeTTL(markerTTL)}
-	if op.Expect != kv.Any {
-		opts = append(opts, jetstream.LastRevision(op.Expect))
+	_, err := b.publish(ctx, op)
+	return kv.Event{Status: status(err)}
+}
+
+// heard notes a revision.
+func (b *Bucket) heard(revision uint64) {
+	for {
+		if newest := b.newest.Load(); revision <= newest || b.newest.CompareAndSwap(newest, revision) {
+			return
+		}
 	}
-	return kv.Event{Status: status(b.kv.Purge(ctx, op.Key, opts...))}
+}
+
+// marker returns the revision in which a key was deleted; 0: it is there, or was never.
+func (b *Bucket) marker(ctx context.Context, key string) (uint64, error) {
+	last, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+key)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	b.heard(last.Sequence)
+	if last.Header.Get("KV-Operation") != "" || last.Header.Get("Nats-Marker-Reason") != "" {
+		return last.Sequence, nil
+	}
+	return 0, nil
 }
 
 func (b *Bucket) get(ctx context.Context, key string) kv.Event {
 	e, err := b.kv.Get(ctx, key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
+		if _, err := b.marker(ctx, key); err != nil { // a Put that begins after this shall be after the deletion
+			return kv.Event{Status: kv.Unknown}
+		}
 		return kv.Event{Status: kv.Missing}
 	case err != nil:
 		return kv.Event{Status: kv.Unknown}
 	}
+	b.heard(e.Revision())
 	return kv.Event{Key: key, Value: e.Value(), Revision: e.Revision()}
 }
 
-func (b *Bucket) put(ctx context.Context, op kv.Op) kv.Event {
+// put writes a value. A key that was deleted has a marker with a revision: who expects no key writes over that, unless it may have begun before the deletion.
+func (b *Bucket) put(ctx context.Context, op kv.Op, since uint64) kv.Event {
 	rev, err := b.publish(ctx, op)
-	if op.Expect == 0 && status(err) == kv.Conflict { // perhaps of a key that was deleted: its marker has a revision
-		last, lastErr := b.stream.GetLastMsgForSubject(ctx, b.prefix+op.Key)
-		switch {
-		case errors.Is(lastErr, jetstream.ErrMsgNotFound): // it has gone meanwhile
-			rev, err = b.publish(ctx, op)
-		case lastErr != nil:
-			return kv.Event{Status: kv.Conflict} // nothing was written; that's known
-		case last.Header.Get("KV-Operation") != "" || last.Header.Get("Nats-Marker-Reason") != "":
-			op.Expect = last.Sequence
+	if op.Expect == 0 && status(err) == kv.Conflict {
+		deleted, lastErr := b.marker(ctx, op.Key)
+		if lastErr == nil && deleted > 0 && deleted <= since {
+			op.Expect = deleted
 			rev, err = b.publish(ctx, op)
 		}
 	}
 	return kv.Event{Status: status(err), Revision: rev}
 }
 
-// publish writes a value, as jetstream's KeyValue.Update does, with a TTL.
+// publish writes a value, or a marker that the key was deleted, as jetstream's KeyValue does, and returns its revision.
 func (b *Bucket) publish(ctx context.Context, op kv.Op) (uint64, error) {
 	m := nats.NewMsg(b.prefix + op.Key)
 	m.Data = op.Value
@@ -252,13 +278,20 @@ func (b *Bucket) publish(ctx context.Context, op kv.Op) (uint64, error) {
 	if op.Expect != kv.Any {
 		opts = append(opts, jetstream.WithExpectLastSequencePerSubject(op.Expect))
 	}
-	if op.TTL > 0 {
-		opts = append(opts, jetstream.WithMsgTTL((op.TTL + time.Second - 1).Truncate(time.Second)))
+	ttl := op.TTL
+	if op.Kind == kv.Delete {
+		ttl = markerTTL
+		m.Header.Set("KV-Operation", "PURGE")
+		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	}
+	if ttl > 0 {
+		opts = append(opts, jetstream.WithMsgTTL((ttl + time.Second - 1).Truncate(time.Second)))
 	}
 	ack, err := b.js.PublishMsg(ctx, m, opts...)
 	if err != nil {
 		return 0, err
 	}
+	b.heard(ack.Sequence)
 	return ack.Sequence, nil
 }
 
@@ -331,6 +364,9 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 			s.b.leaveStill(s.ctx)
 			return
 		case e, ok := <-w.Updates():
+			if ok && e != nil {
+				s.b.heard(e.Revision())
+			}
 			if !ok || !s.push(event(e)) {
 				return
 			}

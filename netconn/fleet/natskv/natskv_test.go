@@ -132,6 +132,26 @@ func TestContract(t *testing.T) {
 	require.Equal(t, "5", string(l.got[1].Value))
 }
 
+// TestLatePut: a Put that must find no key, and comes after the key was deleted, doesn't make it again, if it began before that.
+func TestLatePut(t *testing.T) {
+	b, _ := open(t)
+	s := b.Store(asks{"x"})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	late, began := kv.Op{Kind: kv.Put, Key: "a", Value: []byte("late")}, b.newest.Load()
+	made := r.do(kv.Op{ID: 1, Kind: kv.Put, Key: "a", Value: []byte("1")})
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 2, Kind: kv.Delete, Key: "a", Expect: made.Revision}).Status)
+	require.Equal(t, kv.Conflict, b.do(t.Context(), late, began).Status)
+	require.Equal(t, kv.Missing, r.do(kv.Op{ID: 3, Kind: kv.Get, Key: "a"}).Status)
+
+	other, err := Open(t.Context(), b.nc, Config{Timeout: patience}) // another process, which knows of no deletion
+	require.NoError(t, err)
+	require.Equal(t, kv.Missing, other.do(t.Context(), kv.Op{Kind: kv.Get, Key: "a"}, other.newest.Load()).Status)
+	require.Equal(t, kv.OK, other.do(t.Context(), kv.Op{Kind: kv.Put, Key: "a", Value: []byte("2")}, other.newest.Load()).Status)
+	require.Equal(t, kv.Conflict, b.do(t.Context(), late, b.newest.Load()).Status)
+}
+
 // TestAwayAndBack: while the server is away ops are unknown; when it is back the watch begins anew.
 func TestAwayAndBack(t *testing.T) {
 	dir := t.TempDir()

@@ -50,7 +50,8 @@ type Store struct {
 	rng   simtest.Rand
 	keys  []entry // sorted
 	rev   uint64
-	made  uint64 // Event.Store
+	made  uint64            // Event.Store
+	ends  map[string]uint64 // of keys that were deleted, the revision of that
 	queue []request
 	views []*View
 }
@@ -65,6 +66,7 @@ type entry struct {
 type request struct {
 	view  *View
 	op    kv.Op
+	since uint64 // the newest revision when op was begun
 	watch uint64 // not 0: begin the watch of this number
 }
 
@@ -73,7 +75,7 @@ func New(h *simtest.Host, t Trouble) *Store {
 	t.Delay = cmp.Or(t.Delay, time.Millisecond)
 	h.SetTick(10 * time.Millisecond)
 	w := h.Simulation()
-	return &Store{Trouble: t, world: w, host: h, rng: w.Rand("kvsim"), made: 1}
+	return &Store{Trouble: t, world: w, host: h, rng: w.Rand("kvsim"), made: 1, ends: map[string]uint64{}}
 }
 
 // Crashed implements simtest.Crasher: what was asked and not done is lost, and all watches break.
@@ -100,7 +102,7 @@ func (s *Store) Tick(now time.Time) error {
 			s.begin(r.view, r.watch)
 			continue
 		}
-		s.do(now, r.view, r.op)
+		s.do(now, r)
 	}
 	return nil
 }
@@ -126,6 +128,7 @@ func (s *Store) Wipe() {
 func (s *Store) Anew() {
 	s.rev = 0
 	s.made++
+	clear(s.ends)
 	s.Wipe()
 }
 
@@ -142,6 +145,7 @@ func (s *Store) write(e entry, remove bool) {
 	switch {
 	case remove && ok:
 		s.keys = slices.Delete(s.keys, i, i+1)
+		s.ends[e.key] = e.rev
 		what.Kind = kv.Deleted
 	case ok:
 		s.keys[i] = e
@@ -166,7 +170,8 @@ func (s *Store) breakWatch(v *View) {
 	v.lost()
 }
 
-func (s *Store) do(now time.Time, v *View, op kv.Op) {
+func (s *Store) do(now time.Time, q request) {
+	v, op := q.view, q.op
 	i, ok := s.find(op.Key)
 	var rev uint64
 	if ok {
@@ -180,7 +185,7 @@ func (s *Store) do(now time.Time, v *View, op kv.Op) {
 	case op.Kind == kv.Get:
 		s.Counters.Gets++
 		r.Key, r.Value, r.Revision = op.Key, s.keys[i].value, rev
-	case op.Expect != kv.Any && op.Expect != rev:
+	case op.Expect != kv.Any && op.Expect != rev, op.Kind == kv.Put && op.Expect == 0 && s.ends[op.Key] > q.since: // it was deleted meanwhile
 		s.Counters.Conflicts++
 		r.Status = kv.Conflict
 	case op.Kind == kv.Put:
@@ -303,7 +308,7 @@ func (v *View) Do(op kv.Op) {
 		s.Counters.LostOps++
 		return
 	}
-	v.send(request{view: v, op: op})
+	v.send(request{view: v, op: op, since: v.store.rev})
 }
 
 func (v *View) send(r request) {
