@@ -48,7 +48,7 @@ func TestKeptPlanted(t *testing.T) {
 				op.Expect = kv.Any
 			}
 		}}},
-		{3, "records are written whatever there is", keeperFault{op: func(op *kv.Op) {
+		{8, "records are written whatever there is", keeperFault{op: func(op *kv.Op) {
 			if is(op, "actor") && op.Kind == kv.Put {
 				op.Expect = kv.Any
 			}
@@ -63,7 +63,7 @@ func TestKeptPlanted(t *testing.T) {
 				e.Status = kv.OK
 			}
 		}}},
-		{2, "it gives what the store doesn't have yet", keeperFault{step: func(k *Keeper) {
+		{3, "it gives what the store doesn't have yet", keeperFault{step: func(k *Keeper) {
 			for _, a := range k.list {
 				if r, own := k.own(a); own && k.arrivals%2 == 0 {
 					a.epoch, a.known = r.epoch, true

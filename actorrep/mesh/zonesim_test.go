@@ -812,7 +812,7 @@ func (s *zoneServer) Moved(player uint64) {
 	delete(s.pawns, player)
 }
 
-func (s *zoneServer) Message(uint64, []byte) {}
+func (s *zoneServer) Message(player uint64, m []byte) { s.asked(player, m) }
 
 // zoneClient is a player's client.
 type zoneClient struct {
@@ -827,6 +827,7 @@ type zoneClient struct {
 	askAt   time.Duration
 	lostAt  time.Duration // when its server crashed
 	drawn   string        // the server whose World was looked at last
+	asks
 }
 
 // zoneEnd is a client's connection.
@@ -901,6 +902,7 @@ func (c *zoneClient) Tick(now time.Time) error {
 		}
 	}
 	c.drawn = c.m.Server()
+	c.ask()
 	c.m.Step(c.g.w.Now())
 	next, _, goes = c.m.Next()
 	for _, s := range c.g.servers {
@@ -938,7 +940,7 @@ func (c *zoneClient) look(e *zoneEnd, server string) {
 			last = &sheep{}
 			e.shown[s.GUID()] = last
 		}
-		if s.Count < last.Count && !t.mayGoBack(last, s) || s.Epoch < last.Epoch {
+		if !t.goesOn(last, s.Count) || s.Epoch < last.Epoch {
 			c.g.w.Failf("back", "client %d at %s sees sheep %d at %d of epoch %d after %d of %d, and in truth it is %+v, %s", c.id, server, s.Name, s.Count, s.Epoch, last.Count, last.Epoch, t, c.g.about(t.id))
 			return
 		}
