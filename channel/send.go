@@ -353,6 +353,18 @@ func (m *Machine) Unopened(ch *Channel, id int64) bool {
 	return open != nil && open.packetID != id
 }
 
+// ControlLost reports whether a reliable bunch of the control channel was lost before packet id left, and hasn't arrived: its open, or a message of the login.
+// Until it does the peer may refuse to have channels opened. A bunch that was lost often may be what the peer refuses.
+func (m *Machine) ControlLost(id int64) bool {
+	t := m.table()
+	ch := t.Channel(0)
+	if ch == nil || !t.isStatic(0) {
+		return false
+	}
+	oldest := ch.out.at(ch.out.first)
+	return oldest != nil && oldest.packetID != id && oldest.lost > 0 && oldest.lost < refusedOften
+}
+
 // openWaits reports whether an unreliable bunch has to wait for the channel's open, as the peer would refuse its packet: the open isn't on its way, or it was
 // lost and no copy of it can be in that packet. An open that was lost often may be what the peer refuses.
 func (ch *Channel) openWaits(h *bunch.Header) bool {
