@@ -69,3 +69,24 @@ func (w *World) expectStep(conn channel.Conn) {
 	}
 	conn.Table().Later(look)
 }
+
+// errNoRemove is given to Config.Failed when a connection of a server's world has ended, and the game doesn't call RemoveConn.
+var errNoRemove = errors.New("actorrep: a connection has ended, but the game hasn't called World.RemoveConn, so the world keeps its memory and what it owns; call it in the driver's Config.Closed")
+
+// expectRemove has Config.Failed told, once, of a connection that has ended and stays. Each Step looks at one connection.
+func (w *World) expectRemove() {
+	var gone *Peer
+	next := 0
+	w.watch(func() bool {
+		if gone == nil || !gone.ended() {
+			gone = nil
+			if next++; next >= len(w.peers) {
+				next = 0
+			}
+			if next < len(w.peers) && w.peers[next].ended() {
+				gone = w.peers[next]
+			}
+		}
+		return gone != nil
+	}, errNoRemove)
+}

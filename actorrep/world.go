@@ -176,6 +176,7 @@ func NewServer(cfg Config) *World {
 		w.peers[i].learnFates()
 		w.compares.mark(w.peers[i], worker)
 	}
+	w.expectRemove()
 	w.relevancy = newList(w)
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -207,13 +208,23 @@ func (s *saver) write(f *Film, v View) (string, error) {
 		return "", err
 	}
 	w := bufio.NewWriter(file)
-	if err := errors.Join(f.WriteHTML(w, v), w.Flush(), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(f.tryHTML(w, v), w.Flush(), file.Sync(), file.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	if err := os.Rename(file.Name(), name); err != nil {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	return name, without
+}
+
+// tryHTML is WriteHTML. A film calls the game's Init and Location, on a goroutine where their panic would end the game.
+func (f *Film) tryHTML(w io.Writer, v View) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("flight: no film: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f.WriteHTML(w, v)
 }
 
 // part ends the name of a film that isn't whole.

@@ -69,3 +69,22 @@ func TestFilmsAreWhole(t *testing.T) {
 	require.Equal(t, "killed amid it", text(t, filepath.Join(dir, "film-001.html.part")))
 	require.Equal(t, "another's", text(t, filepath.Join(dir, "film-002.html")))
 }
+
+// TestFilmThatPanics: an actor's Location that panics while a film is made, where the game never calls it, ends no game: Saved is told, and no file is left.
+func TestFilmThatPanics(t *testing.T) {
+	dir, told := t.TempDir(), newSaves()
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Witness", (*Witness)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Saved: told.saved}})
+	require.NoError(t, err)
+	require.NoError(t, w.Spawn(&Witness{}))
+	for n := range time.Duration(60) {
+		w.Step(n * time.Second / 60)
+	}
+	askedWhere = func() { panic(errBoom) }
+	defer func() { askedWhere = func() {} }()
+	require.NoError(t, rec.Save("a key"))
+	require.NoError(t, rec.Close())
+	require.ErrorContains(t, <-told.errs, errBoom.Error())
+	require.Empty(t, filesIn(t, dir))
+}

@@ -69,9 +69,9 @@ func (s *sideBySide) picture() picture {
 
 // positive parses a value for a logarithmic axis.
 func positive(line int, text string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if err == nil && !(v > 0 && v <= math.MaxFloat64) {
-		err = fmt.Errorf("%s isn't above 0", text)
+	v, err := number(text)
+	if err == nil && v < 1/most {
+		err = fmt.Errorf("%s isn't %g or more", text, 1/most)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("line %d: %w", line, err)
@@ -89,7 +89,7 @@ func latency(rows [][]string) (picture, error) {
 	var order []curve
 	points := map[curve]plotter.XYs{}
 	for i, row := range rows {
-		loss, err := strconv.ParseFloat(row[2], 64)
+		loss, err := number(row[2])
 		if err != nil {
 			return picture{}, fmt.Errorf("line %d: %w", i+2, err)
 		}
@@ -208,7 +208,7 @@ func growth(rows [][]string) (picture, error) {
 	of := map[*plot.Plot]*growing{}
 	for i, row := range rows {
 		x, err := strconv.Atoi(row[2])
-		if err != nil || x < 0 {
+		if err != nil || x < 0 || float64(x) > most {
 			return picture{}, fmt.Errorf("line %d: %q isn't a number of things", i+2, row[2])
 		}
 		ms, err := positive(i+2, row[3])

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -55,7 +54,7 @@ func add(scenes *[]scene, row []string) error {
 			continue
 		}
 		var err error
-		if v[i], err = strconv.ParseFloat(text, 64); err != nil {
+		if v[i], err = number(text); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -19,11 +18,11 @@ func feel(rows [][]string) (picture, error) {
 	var order []key
 	pic := picture{width: 18 * vg.Centimeter}
 	for i, row := range rows {
-		at, err := strconv.ParseFloat(row[3], 64)
+		at, err := number(row[3])
 		if err != nil {
 			return picture{}, fmt.Errorf("line %d: %w", i+2, err)
 		}
-		value, err := strconv.ParseFloat(row[4], 64)
+		value, err := number(row[4])
 		if err != nil {
 			return picture{}, fmt.Errorf("line %d: %w", i+2, err)
 		}

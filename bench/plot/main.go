@@ -24,7 +24,9 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -95,7 +97,29 @@ func read(r io.Reader) (picture, error) {
 	if !ok {
 		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel, bench/mesh or bench/compare: its columns are %q", rows[0])
 	}
-	return draw(rows[1:])
+	pic, err := draw(rows[1:])
+	if err != nil {
+		return picture{}, err
+	}
+	if n := len(pic.grid) * len(pic.grid[0]); n > maxPlots {
+		return picture{}, fmt.Errorf("%d plots; %d are the most that a picture has", n, maxPlots)
+	}
+	return pic, nil
+}
+
+// Bounds of a table: what is beyond them takes an axis for ever, or a picture more memory than there is.
+const (
+	most     = 1e13 // of a number
+	maxPlots = 64
+)
+
+// number parses a value of a table.
+func number(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(math.Abs(v) <= most) {
+		err = fmt.Errorf("%s isn't between %g and %g", text, -most, most)
+	}
+	return v, err
 }
 
 // picture is plots in rows.

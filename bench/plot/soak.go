@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -22,7 +21,7 @@ func columns(rows [][]string) (map[string]plotter.XYs, error) {
 	for i, row := range rows {
 		var v [6]float64
 		for j, text := range row {
-			if v[j], err = strconv.ParseFloat(text, 64); err != nil {
+			if v[j], err = number(text); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+2, err)
 			}
 		}

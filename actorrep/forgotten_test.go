@@ -1,0 +1,76 @@
+package actorrep_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+type ticked func(now time.Time) error
+
+func (p ticked) Tick(now time.Time) error { return p(now) }
+func (p ticked) Close() error             { return nil }
+
+// TestForgottenRemoveConn: a game that never calls RemoveConn is told once, and one that calls it isn't.
+func TestForgottenRemoveConn(t *testing.T) {
+	for _, removes := range []bool{false, true} {
+		var told []error
+		var ended int
+		sim := simtest.NewSimulation(3, func(h *simtest.Host) (simtest.Program, error) {
+			dc := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+			var w *actorrep.World
+			var d *driver.Driver
+			var err error
+			if h.IsServer() {
+				w = actorrep.NewServer(actorrep.Config{Failed: func(err error) { told = append(told, err) }})
+				peers := map[*driver.Conn]*actorrep.Peer{}
+				dc.Channels, dc.Joined = w.ChannelTypes(), func(c *driver.Conn) { peers[c] = w.AddConn(c) }
+				dc.Closed = func(c *driver.Conn, _ netconn.CloseResult) {
+					if ended++; removes {
+						w.RemoveConn(peers[c])
+					}
+				}
+				if dc.Socket, err = h.Listen(7777); err != nil {
+					return nil, err
+				}
+				d, err = driver.Listen("", dc)
+			} else {
+				w = actorrep.NewClient(actorrep.Config{})
+				dc.Channels, dc.Socket, dc.Client = w.ChannelTypes(), h.Open(), control.ClientConfig{URL: h.Name()}
+				d, err = driver.Dial("10.0.0.1:7777", dc)
+			}
+			return ticked(func(now time.Time) error {
+				d.TickDispatch(now)
+				w.Step(d.Time(now))
+				if h.Name() != "Dot" && !h.IsServer() && d.Time(now) > 3*time.Second && d.Server() != nil {
+					d.Server().Close(d.Time(now), "enough")
+				}
+				d.TickFlush(now)
+				return nil
+			}), err
+		})
+		sim.AddHost("server", true)
+		for _, name := range []string{"Ann", "Bob", "Cid", "Dot"} {
+			sim.AddHost(name, false)
+		}
+		sim.RunUntil(2 * time.Second)
+		require.Empty(t, told)
+		sim.RunUntil(30 * time.Second)
+		require.Nil(t, sim.Failure())
+		require.Equal(t, 3, ended)
+		if removes {
+			require.Empty(t, told)
+			continue
+		}
+		require.Len(t, told, 1)
+		require.ErrorContains(t, told[0], "World.RemoveConn")
+	}
+}
