@@ -83,7 +83,7 @@ var (
 	// number that fits.
 	ErrClamped = errors.New("actorrep: the server's number is too large for the field here")
 	// ErrUnread: a value or a call's parameters can't be taken here: a text, slice or value with a serializer of its own that is over the cap
-	// here, or that its ReadNet or UnmarshalText refuses. The field keeps what it had, or of a slice, a fast array or such a value a part of
+	// here, that its ReadNet or UnmarshalText refuses, or of which its ReadNet reads less than came. The field keeps what it had, or of a slice, a fast array or such a value a part of
 	// what came; the call doesn't run.
 	ErrUnread = errors.New("actorrep: what the server sent can't be read here")
 	// ErrCallsPending: calls were dropped because the client doesn't call Step often enough.

@@ -474,3 +474,22 @@ func TestParallel(t *testing.T) {
 		require.Equal(t, bits[0], n)
 	}
 }
+
+// TestReadsAll: of an update that a newer one has overtaken all is read, too.
+func TestReadsAll(t *testing.T) {
+	var l, mirror List[item3]
+	_, err := l.Add(item3{Count: 1})
+	require.NoError(t, err)
+	mirror.version = l.NetKey()
+	base := l.NetKey()
+	_, err = l.Add(item3{Count: 2})
+	require.NoError(t, err)
+	w := bitio.NewWriter(make([]byte, 1<<10))
+	l.NetWrite(w, base)
+	for range 2 {
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		require.NoError(t, mirror.NetRead(r))
+		require.Zero(t, r.Remaining())
+		require.Equal(t, 1, mirror.Len())
+	}
+}

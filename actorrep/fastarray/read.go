@@ -26,8 +26,9 @@ func (l *List[T]) NetRead(r *bitio.Reader) error {
 		return r.Err()
 	case newer(base, l.version):
 		return errBase
-	case !newer(version, l.version):
-		return nil // we have newer
+	case !newer(version, l.version): // we have newer
+		r.Skip(r.Remaining())
+		return nil
 	}
 	return l.readSince(r, version)
 }

@@ -18,7 +18,7 @@ type FastArray interface {
 	// NetWrite writes all that came, changed or went since version base; 0 is before everything. It changes nothing, as
 	// it may run for many connections at once, and writes 16 KiB at most.
 	NetWrite(w *bitio.Writer, base uint32)
-	// NetRead takes that in.
+	// NetRead takes that in, and reads all of it unless it returns an error.
 	NetRead(r *bitio.Reader) error
 }
 

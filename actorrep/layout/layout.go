@@ -189,9 +189,9 @@ var (
 )
 
 // CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
-// depend on the value only, and be at most 8 KiB: what is more isn't sent, and told. A value of which ReadNet returns an error isn't
-// taken, and that is told; a call with it doesn't run, and a client from which it comes is disconnected. Neither may keep the pointer: a call's parameters are read into memory
-// that is used again.
+// depend on the value only, and be at most 8 KiB: what is more isn't sent, and told. It may be nothing. ReadNet must read what WriteNet wrote, and no
+// less. A value of which ReadNet returns an error isn't taken, and that is told, as it is when it reads less; a call with it doesn't run, and a client
+// from which it comes is disconnected. Neither may keep the pointer: a call's parameters are read into memory that is used again.
 type CustomValue interface {
 	WriteNet(w *bitio.Writer)
 	ReadNet(r *bitio.Reader) error

@@ -307,3 +307,57 @@ func TestBuildInside(t *testing.T) {
 		require.ErrorIs(t, err, ErrKind, "%v", typ)
 	}
 }
+
+// brief writes nothing for 0, and short reads less than it wrote.
+type brief struct{ V uint8 }
+
+func (b *brief) WriteNet(w *bitio.Writer) {
+	if b.V != 0 {
+		w.WriteUint8(b.V)
+	}
+}
+
+func (b *brief) ReadNet(r *bitio.Reader) error {
+	if b.V = 0; r.Remaining() > 0 {
+		b.V = r.ReadUint8()
+	}
+	return r.Err()
+}
+
+type short struct{ V uint8 }
+
+func (s *short) WriteNet(w *bitio.Writer)      { w.WriteUint8(s.V); w.WriteBool(true) }
+func (s *short) ReadNet(r *bitio.Reader) error { s.V = r.ReadUint8(); return nil }
+
+// TestReadsWhatWasWritten: a value that is written as nothing comes, and one of which less is read than was written is told, on its own and
+// in a slice; what follows is read.
+func TestReadsWhatWasWritten(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[struct {
+		Brief  brief   `net:""`
+		Short  short   `net:""`
+		Shorts []short `net:""`
+	}]())
+	src, dst := p.src.Elem(), p.dst.Elem()
+	set := func(v uint64) {
+		src.Field(0).Field(0).SetUint(v)
+		src.Field(1).Field(0).SetUint(v)
+		src.Field(2).Set(reflect.ValueOf([]short{{uint8(v)}}))
+		p.compare(p.l.All())
+	}
+	read := func(i int) error {
+		p.remote.Unread = nil
+		w := p.write(i, nil)
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		require.True(t, p.remote.ReadUnit(r, i, nil, nil, p.l.Object(p.dst.UnsafePointer())))
+		require.NoError(t, r.Err())
+		require.Zero(t, r.Remaining())
+		return p.remote.Unread
+	}
+	for _, v := range []uint64{7, 0} {
+		set(v)
+		require.NoError(t, read(0))
+		require.Equal(t, v, dst.Field(0).Field(0).Uint())
+		require.ErrorIs(t, read(1), ErrLeft)
+		require.ErrorIs(t, read(2), ErrLeft)
+	}
+}

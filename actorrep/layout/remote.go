@@ -17,7 +17,7 @@ type Remote struct {
 	Refs   Mask // of our own references
 	// Clamped is set when a number that came was too large for our field, which is the largest it can be.
 	Clamped bool
-	// Unread is set when a value that came can't be taken, as it is over our cap or its own serializer refuses it. What follows it is read.
+	// Unread is set when a value that came can't be taken, as it is over our cap or its own serializer refuses it or reads less than came. What follows it is read.
 	Unread error
 	kept   keptAt // behind the last unit
 	size   int    // bytes of the paths
@@ -33,6 +33,9 @@ type RemoteUnit struct {
 	kept  keptAt
 	own   *Unit // ours, or nil
 }
+
+// ErrLeft is a value of which not all was read: what its ReadNet, or that of one within it, reads isn't what WriteNet wrote.
+var ErrLeft = errors.New("layout: its ReadNet reads less than WriteNet wrote")
 
 // ErrObject is a value of another class than the one that was matched with the peer's. Nothing is written into it.
 var ErrObject = errors.New("layout: a value of another class than the peer describes")
@@ -340,21 +343,29 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 		return false
 	}
 	body := r.Sub(int(n))
-	if !apply || n == 0 {
+	if !apply || n == 0 && u.Kind == Fast {
 		return false
 	}
 	own := u.own
 	if u.Kind != Fast {
 		changed = own.readMemory(&body, obj, nil)
-		m.Unread = body.Err()
+		m.Unread = left(&body)
 		return changed
 	}
 	fast := own.pointer(obj).Interface().(FastArray)
 	was := fast.NetKey()
 	if m.Unread = fast.NetRead(&body); m.Unread == nil {
-		m.Unread = body.Err()
+		m.Unread = left(&body)
 	}
 	return fast.NetKey() != was
+}
+
+// left is the error of a reader whose value was read whole: its own, or that there is more.
+func left(r *bitio.Reader) error {
+	if r.Remaining() > 0 {
+		return fmt.Errorf("%w: %d of its bits are left", ErrLeft, r.Remaining())
+	}
+	return r.Err()
 }
 
 // Own is our unit for one of the peer's that is no group; nil for none. It may be a part of a group of ours.
