@@ -395,7 +395,7 @@ func (b *Base) SetDormant(on bool) error {
 }
 
 // FlushDormancy sends the changes of a dormant actor, which stays dormant. Call it before or after the change, in the
-// same tick.
+// same tick. Where it is forgotten, Counters.Unflushed grows.
 func (b *Base) FlushDormancy() { b.ForceUpdate() }
 
 // noServer is why a server's method can't be used: the actor isn't spawned, or this is a client's.
@@ -463,6 +463,8 @@ type Located interface {
 // Errors of wrong calls and registrations.
 var (
 	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base by value")
+	ErrNothing    = errors.New("actorrep: the class has fields, but none has a net tag, and no procedures: nothing of it would be sent")
+	ErrNoName     = errors.New("actorrep: a class needs a name, by which the other end knows it")
 	ErrNotify     = errors.New("actorrep: notify method missing or with wrong parameters")
 	ErrRegistered = errors.New("actorrep: class, type or RPC registered twice")
 	ErrUnknown    = errors.New("actorrep: class not registered; call Register with it at both ends")

@@ -182,6 +182,9 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 			return nil, err
 		}
 	}
+	if len(l.Units)+len(c.rpcs) == 0 && showsFields(c.typ) {
+		return nil, fmt.Errorf("%w: %v", ErrNothing, t)
+	}
 	if len(c.rpcs) > maxProcedures {
 		return nil, fmt.Errorf("actorrep: %d procedures; a class may have %d", len(c.rpcs), maxProcedures)
 	}
@@ -194,6 +197,23 @@ func embedsBase(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous && (f.Type == reflect.TypeFor[Base]() || f.Type.Kind() == reflect.Struct && embedsBase(f.Type)) {
+			return true
+		}
+	}
+	return false
+}
+
+// showsFields reports whether a struct that embeds Base, or one embedded in it, has exported fields of its own.
+func showsFields(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch {
+		case f.Type == reflect.TypeFor[Base]():
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			if showsFields(f.Type) {
+				return true
+			}
+		case f.IsExported():
 			return true
 		}
 	}

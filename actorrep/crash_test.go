@@ -105,6 +105,32 @@ func TestBaseByPointer(t *testing.T) {
 	require.NoError(t, w.Spawn(&byValue{}))
 }
 
+// silent has fields of which none is sent; local has none that anybody else sees.
+type silent struct {
+	actorrep.Base
+	HP int
+}
+
+type local struct {
+	actorrep.Base
+	drawn int
+}
+
+type withinSilent struct{ silent }
+
+// TestClassesThatSayNothing: a class without a name, and one with fields of which none is tagged, are refused where they are registered.
+// One that has only procedures isn't, nor one that is only there.
+func TestClassesThatSayNothing(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.ErrorIs(t, w.Register("", (*byValue)(nil)), actorrep.ErrNoName)
+	require.ErrorIs(t, w.Register("s", (*silent)(nil)), actorrep.ErrNothing)
+	require.ErrorIs(t, w.Register("w", (*withinSilent)(nil)), actorrep.ErrNothing)
+	knock := actorrep.ServerRPC0(func(actorrep.Call, *silent) error { return nil })
+	require.NoError(t, w.Register("s", (*silent)(nil), actorrep.RPCs{"Knock": knock}))
+	require.NoError(t, w.Register("l", (*local)(nil)))
+	require.NoError(t, w.Spawn(&local{drawn: 1}))
+}
+
 // TestOwnerThatLeft: a connection that was removed owns nothing, whenever it is said to.
 func TestOwnerThatLeft(t *testing.T) {
 	w := newWorld(t, 1, clean, actorrep.Config{}, registerSoldier)
