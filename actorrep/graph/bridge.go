@@ -9,4 +9,5 @@ var (
 	baseOf            = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
 	relevancyIndex    = bridge.RelevancyIndex.(func(a actorrep.Actor) int)
 	setRelevancyIndex = bridge.SetRelevancyIndex.(func(a actorrep.Actor, i int))
+	watch             = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
 )

@@ -176,7 +176,7 @@ func (g *Graph) note(it *Item, n news) {
 
 // AddPeer adds a connection.
 func (g *Graph) AddPeer(p *actorrep.Peer) {
-	v := &Viewer{Peer: p, Index: len(g.viewers)}
+	v := &Viewer{Peer: p, Index: len(g.viewers), joined: g.world.Now()}
 	if n := len(g.free); n > 0 {
 		v.Index, g.free = g.free[n-1], g.free[:n-1]
 	}

@@ -1,7 +1,9 @@
 package graph
 
 import (
+	"errors"
 	"math"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 )
@@ -13,7 +15,8 @@ import (
 //
 // An actor without a Location or a cull distance, or with a cull distance above 2^39 of the smallest cells, is seen from
 // everywhere. One whose location isn't finite isn't seen. A connection without a viewpoint, or with one that isn't
-// finite, sees only actors that are seen from everywhere.
+// finite, sees only actors that are seen from everywhere. When no connection had a viewpoint for 10 s, Config.Failed is
+// told once (ErrNoViewpoint).
 //
 // With Graph.Middle or Graph.Far, actors are seen as Middle from half of their cull distance on, and as Far from three
 // quarters on.
@@ -37,7 +40,14 @@ type Grid struct {
 	used       uint64        // levels with actors
 	bands      bool          // Middle or Far is used
 	moves      []move        // in this Update
+	sighted    bool          // some connection had a viewpoint
 }
+
+// ErrNoViewpoint is given to Config.Failed, once, when connections have been there for 10 s and none of them ever had a viewpoint.
+var ErrNoViewpoint = errors.New("graph: no connection has had a viewpoint, so that none sees the actors in a Grid; call Peer.SetViewTarget with a player's actor, or Peer.SetViewpoint")
+
+// blindFor is how long connections may be without a viewpoint before the game is told: longer than a spawn takes.
+const blindFor = 10 * time.Second
 
 const (
 	levels = 40
@@ -80,6 +90,21 @@ func (n *Grid) Attach(g *Graph) {
 	if !(n.CellSize > 0 && n.CellSize < maxCellSize) {
 		n.CellSize = 16
 	}
+	watch(g.world, n.blind, ErrNoViewpoint)
+}
+
+// blind reports whether there is something to see in cells, and nobody has ever had a viewpoint to see it from.
+func (n *Grid) blind() (waits bool) {
+	if n.sighted || n.used == 0 {
+		return false
+	}
+	for _, v := range n.graph.viewers {
+		if _, _, _, n.sighted = v.Peer.Viewpoint(); n.sighted {
+			return false
+		}
+		waits = waits || !v.Peer.IsReplay() && n.graph.world.Now()-v.joined > blindFor
+	}
+	return waits
 }
 
 func (n *Grid) size(level int32) float64 { return math.Ldexp(n.CellSize, int(level)) }

@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/bunchnet/bunchnet/actorrep"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
 
 // Item is an actor in a graph.
 type Item struct {
@@ -32,6 +36,7 @@ type Viewer struct {
 
 	target *Item
 	pairs  []uint64 // how it sees each actor: two bits each
+	joined time.Duration
 }
 
 const pairsPerWord = 32
