@@ -30,7 +30,8 @@ const (
 	checkpointVersion = 1
 	maxActors         = 1 << 16
 	maxClasses        = 1 << 10
-	maxValues         = 4 << 20 // bytes of an actor's
+	maxValues         = 4 << 20   // bytes of an actor's
+	maxStructs        = 256 << 20 // bytes of all actors' structs, as on a client
 
 	flagDormant   = 1
 	flagAlways    = 2
@@ -41,7 +42,7 @@ const (
 var (
 	// ErrCheckpoint is wrapped by Restore's errors: the bytes aren't a checkpoint of a world with these classes.
 	ErrCheckpoint = errors.New("migrate: not a checkpoint of this game")
-	// ErrLarge: a checkpoint is larger than MaxCheckpoint, or has more than 65536 actors or 4 MiB for one. It isn't sent.
+	// ErrLarge: a checkpoint is larger than MaxCheckpoint, or has more than 65536 actors, 4 MiB for one, or 256 MiB of structs. It isn't sent.
 	ErrLarge = errors.New("migrate: the checkpoint is larger than MaxCheckpoint")
 )
 
@@ -94,10 +95,14 @@ func Checkpoint(dst []byte, w *actorrep.World, save Save) ([]byte, error) {
 	}
 	dst = binary.AppendUvarint(dst, uint64(n))
 	var extra []byte
+	structs := int64(0)
 	for _, a := range all {
 		b := baseOf(a)
 		class := byName[b.ClassName()]
 		l := list[class].Layout
+		if structs += int64(l.Type.Size()); structs > maxStructs {
+			return dst, fmt.Errorf("%w: the structs of its actors take over %d MiB", ErrLarge, maxStructs>>20)
+		}
 		parent := netguid.GUID(0)
 		if p := b.Parent(); p != nil {
 			parent = baseOf(p).GUID()
@@ -156,7 +161,7 @@ func appendBits(dst []byte, w *bitio.Writer) []byte {
 // Restore spawns the actors of a checkpoint, with their ids, in a server's world that has none of these ids. Then it calls load,
 // which may be nil, with what Save appended. at is the time of the checkpoint's world. When data is bad, or a value doesn't fit its field of another build, the
 // error wraps ErrCheckpoint, and nothing is spawned. An error of load is returned as it is; the actors stay. It spawns at most 65536
-// actors, and at most one for each 14 bytes of data.
+// actors, at most one for each 14 bytes of data, and at most 256 MiB of structs.
 func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err error) {
 	if !w.IsServer() {
 		return 0, actorrep.ErrClient
@@ -166,8 +171,9 @@ func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err e
 	n := r.count(maxActors, 14)
 	all := make([]restored, 0, n)
 	place := make(map[netguid.GUID]int, n)
+	structs := int64(0)
 	for range n {
-		a := r.actor(list)
+		a := r.actor(list, &structs)
 		if r.err != nil {
 			break
 		}
@@ -195,7 +201,10 @@ func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err e
 	for i := range all {
 		a := &all[i]
 		if err := w.SpawnAs(a.actor, a.parent, a.id); err != nil {
-			return 0, fmt.Errorf("migrate: %w", err)
+			for _, spawned := range all[:i] {
+				_ = w.Destroy(spawned.actor) // or its parent took it along
+			}
+			return 0, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 		}
 		if a.flags&flagDormant != 0 {
 			if err := baseOf(a.actor).SetDormant(true); err != nil {
@@ -328,8 +337,8 @@ func (r *reader) head(w *actorrep.World) (list []described, at time.Duration) {
 	return list, time.Duration(now)
 }
 
-// actor reads one.
-func (r *reader) actor(list []described) (a restored) {
+// actor reads one. structs is the bytes of those that were made.
+func (r *reader) actor(list []described, structs *int64) (a restored) {
 	class, id, parent, flags := r.uvarint(), r.uvarint(), r.uvarint(), r.uvarint()
 	cull, priority := math.Float32frombits(r.uint32()), math.Float32frombits(r.uint32())
 	in := r.bits()
@@ -345,6 +354,10 @@ func (r *reader) actor(list []described) (a restored) {
 		return a
 	}
 	c := &list[class]
+	if *structs += int64(c.Layout.Type.Size()); *structs > maxStructs {
+		r.fail("the structs of its actors take over %d MiB", maxStructs>>20)
+		return a
+	}
 	v := reflect.New(c.Layout.Type)
 	a.actor, _ = v.Interface().(actorrep.Actor)
 	a.id, a.parentID, a.flags = netguid.GUID(id), netguid.GUID(parent), byte(flags)

@@ -138,6 +138,66 @@ func TestForgedCheckpoint(t *testing.T) {
 	require.ErrorIs(t, err, migrate.ErrCheckpoint, "more than there are bytes for")
 }
 
+// vast takes much more memory than bytes on the wire.
+type vast struct {
+	actorrep.Base
+	N     uint8 `net:""`
+	local [64 << 20]byte
+}
+
+// TestCheckpointOfMuch: a checkpoint whose actors take over 256 MiB of structs is neither made nor restored; and one whose components go too deep is an error that
+// spawns nothing.
+func TestCheckpointOfMuch(t *testing.T) {
+	game := func() *actorrep.World {
+		w := actorrep.NewServer(actorrep.Config{})
+		require.NoError(t, w.Register("vast", (*vast)(nil)))
+		require.NoError(t, w.Register("flag", (*flag)(nil)))
+		return w
+	}
+	from := game()
+	empty, err := migrate.Checkpoint(nil, from, nil)
+	require.NoError(t, err)
+	forged := func(n int, class uint64, parent func(i int) uint64) []byte {
+		data := binary.AppendUvarint(bytes.Clone(empty[:len(empty)-2]), uint64(n))
+		for i := range n {
+			for _, v := range []uint64{class, uint64(2 * (i + 1)), parent(i), 0} {
+				data = binary.AppendUvarint(data, v)
+			}
+			data = append(data, make([]byte, 8)...) // cull distance, priority
+			data = append(data, 1, 0)               // a bit of values: none
+			data = binary.AppendUvarint(data, 0)    // of Save
+		}
+		return append(data, 0)
+	}
+	for _, c := range []struct {
+		data []byte
+		ok   bool
+	}{
+		{forged(3, 0, func(int) uint64 { return 0 }), true},
+		{forged(5, 0, func(int) uint64 { return 0 }), false},
+		{forged(64, 1, func(i int) uint64 { return uint64(2 * i) }), true},
+		{forged(80, 1, func(i int) uint64 { return uint64(2 * i) }), false},
+	} {
+		to := game()
+		_, err := migrate.Restore(to, c.data, nil)
+		if c.ok {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, migrate.ErrCheckpoint)
+		require.Zero(t, to.Len())
+	}
+	for i := range 4 {
+		require.NoError(t, from.Spawn(&vast{N: uint8(i)}))
+		_, err = migrate.Checkpoint(nil, from, nil)
+		if i < 3 {
+			require.NoError(t, err)
+		}
+	}
+	require.ErrorIs(t, err, migrate.ErrLarge)
+	require.Zero(t, (&vast{}).local[0])
+}
+
 // wide and narrow are a class of two builds.
 type (
 	wide struct {
