@@ -66,3 +66,35 @@ func TestCallsOfClientsWhileChannelsClose(t *testing.T) {
 	require.GreaterOrEqual(t, len(ran)+told, int(sent), "%d calls of %d ran, %d were told", len(ran), sent, told)
 	t.Logf("%d calls of %d ran, %d were told as perhaps not", len(ran), sent, told)
 }
+
+// TestCallsOfClientsWhileChannelsFollow: the calls of a client run in order also when packets overtake each other and the actor sleeps and wakes so often that two of its
+// channels close while a third is open.
+func TestCallsOfClientsWhileChannelsFollow(t *testing.T) {
+	var ran []uint32
+	ring := actorrep.ServerRPC(func(_ actorrep.Call, b *bell, n uint32) error {
+		ran = append(ran, n)
+		return nil
+	}, actorrep.Reliable)
+	register := func(w *actorrep.World) error { return w.Register("bell", (*bell)(nil), actorrep.RPCs{"Ring": ring}) }
+	for seed := range uint64(4) {
+		ran = ran[:0]
+		w := rig.New(t, seed, netsim.Settings{LagMin: time.Millisecond, LagMax: 300 * time.Millisecond}, actorrep.Config{}, register)
+		l := w.JoinOther(register)
+		b := &bell{}
+		b.SetOwner(l.Peer)
+		require.NoError(t, w.Server.Spawn(b))
+		sent := uint32(0)
+		for range 6000 {
+			if w.Rand.IntN(4) == 0 {
+				require.NoError(t, b.SetDormant(!b.Dormant()))
+			}
+			if m, _ := l.World.Find(b.GUID()).(*bell); m != nil && ring.Call(m, sent+1) == nil {
+				sent++
+			}
+			w.Step()
+		}
+		require.IsIncreasing(t, ran)
+		require.Greater(t, sent, uint32(200))
+		t.Logf("%d calls of %d ran", len(ran), sent)
+	}
+}

@@ -330,12 +330,3 @@ func TestCallsOfAnotherChannel(t *testing.T) {
 	require.Empty(t, m.unacked)
 	require.Empty(t, failed)
 }
-
-// TestLateCallsBehindANewerChannel: a client may know a newer channel of an actor when that has closed, or the client has acked it.
-func TestLateCallsBehindANewerChannel(t *testing.T) {
-	older, newer := &channel.Channel{}, &channel.Channel{}
-	require.False(t, closing{}.after(older))
-	require.False(t, closing{newest: older, over: true}.after(older))
-	require.False(t, closing{newest: newer}.after(older))
-	require.True(t, closing{newest: newer, over: true}.after(older))
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -638,5 +639,54 @@ func TestCopyOfWhatIsSwitchedOff(t *testing.T) {
 		}
 		require.EqualValues(t, 9, first.Find(a.guid).(*pupil).Cond)
 		s.Consistent(t)
+	}
+}
+
+// choir has a fast array and a group.
+type choir struct {
+	Base
+	List fastarray.List[uint8] `net:""`
+	Each [30]uint16            `net:""`
+}
+
+// TestKnownNeverFallsBack: what a client is known to have of a fast array or a group doesn't become older when a reliable message with an older version is acked after a
+// record with a newer one.
+func TestKnownNeverFallsBack(t *testing.T) {
+	w := NewServer(Config{})
+	require.NoError(t, w.Register("choir", (*choir)(nil)))
+	a := &choir{}
+	require.NoError(t, w.Spawn(a))
+	l := a.class.layout
+	for _, c := range []struct {
+		key, later, wantKey uint32
+		known, sent, want   int64
+	}{{5, 9, 9, 5, 9, 9}, {9, 5, 9, 9, 5, 9}, {0, 5, 5, 0, 5, 5}, {1<<32 - 2, 3, 3, 7, 7, 7}, {3, 1<<32 - 2, 3, 0, 1, 1}} {
+		s := newVersions(l)
+		s.promised = l.Fasts | l.Groups
+		s.keys[0], s.later[0], s.known[0], s.sent[0] = c.key, c.later, c.known, c.sent
+		(&view{b: a.base(), versions: s}).keep()
+		require.Equal(t, c.wantKey, s.keys[0])
+		require.Equal(t, c.want, s.known[0])
+		require.Zero(t, s.promised)
+	}
+}
+
+// TestSleepEndsTheCount: the reliable calls that a client is to have had before its actor goes to another server are counted anew on the channel that opens when
+// the actor wakes.
+func TestSleepEndsTheCount(t *testing.T) {
+	p := newPair(t)
+	p.s.cfg.IDs.Servers = 2
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	for range 3 {
+		require.NoError(t, poke.Call(a, 1))
+		require.NoError(t, poke.Call(a, 2))
+		p.serves(t, 4)
+		require.EqualValues(t, 2, p.l.peer.views[a.base()].carry.sent)
+		require.NoError(t, a.SetDormant(true))
+		p.serves(t, 5)
+		require.Equal(t, ReasonDormant, p.s.Explain(p.l.peer, a).Reason)
+		require.NoError(t, a.SetDormant(false))
+		p.serves(t, 5)
 	}
 }

@@ -220,12 +220,11 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	if ch.Close(reason) != nil {
 		return false
 	}
-	if p := o.peer; o.conn.Table().Channel(ch.Index()) == ch { // else the client never heard of it
-		if p.closing == nil {
-			p.closing = map[*Base]closing{}
-		}
-		p.closing[v.b] = closing{newest: ch, n: p.closing[v.b].n + 1}
+	p := o.peer
+	if p.closing == nil {
+		p.closing = map[*Base]closing{}
 	}
+	p.closing[v.b] = closing{newest: ch, n: p.closing[v.b].n + 1}
 	return true
 }
 

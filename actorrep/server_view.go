@@ -425,13 +425,12 @@ func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
 // first has closed.
 type closing struct {
 	newest *channel.Channel
-	over   bool // newest has closed
 	n      int
 }
 
 // after reports whether the client may know a newer channel than ch.
 func (c closing) after(ch *channel.Channel) bool {
-	return c.newest != nil && c.newest != ch && (c.over || c.newest.OpenAcked())
+	return c.newest != nil && c.newest != ch && c.newest.OpenAcked() // as it is, too, once its close is acked
 }
 
 // ReceivedAck notes that the client has what was sent reliably, the actor itself first.
@@ -500,7 +499,7 @@ func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 		}
 	}
 	if c, is := v.peer.closing[v.b]; is {
-		c.n, c.over = c.n-1, c.over || c.newest == ch
+		c.n--
 		if v.peer.closing[v.b] = c; c.n == 0 {
 			delete(v.peer.closing, v.b)
 		}
