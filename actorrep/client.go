@@ -180,7 +180,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 			return err
 		}
 		w := bitio.NewWriter(make([]byte, maxRefusal+maxClasses/8+16))
-		writeAnswer(w, list, refusal(err))
+		writeAnswer(w, list, refusal(errors.Join(err, lacking(list))))
 		if _, sent := h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}); sent != nil && !errors.Is(sent, channel.ErrClosed) { // a connection that closes needs none
 			return errors.Join(err, sent)
 		}

@@ -747,7 +747,13 @@ func newEstate(t *testing.T, seed uint64) *estate {
 		since: map[*rig.Line]map[ofField]uint32{}, seen: map[ofField]uint32{}}
 	o.shout = actorrep.MulticastRPC(o.hear, actorrep.Reliable)
 	o.whisper = actorrep.ClientRPC(o.hear, actorrep.Reliable)
-	cfg := actorrep.Config{RelevantTimeout: relevantTimeout, Failed: func(err error) {
+	cfg := actorrep.Config{RelevantTimeout: relevantTimeout, SchemaRefused: func(_ *actorrep.Peer, why string) { // the other build has no procedures
+		for line := range strings.Lines(why) {
+			if !strings.Contains(line, "has no procedure") {
+				o.bad("refused: %v", line)
+			}
+		}
+	}, Failed: func(err error) {
 		if !errors.Is(err, actorrep.ErrActorGone) && !errors.Is(err, actorrep.ErrOwnerGone) {
 			o.bad("failed: %v", err)
 		}

@@ -166,3 +166,52 @@ func TestExplainUnmarked(t *testing.T) {
 	says(s, actorrep.ReasonDormant, "dormant for")
 	require.EqualValues(t, 4, l.World.Find(s.GUID()).(*ship).Armor)
 }
+
+// TestForgottenFlush: values of dormant actors that the game sets and never flushes are counted, not those that it flushes in the same tick, that aren't active or that
+// don't fit, nor those of actors that are awake.
+func TestForgottenFlush(t *testing.T) {
+	var failed []error
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) { failed = append(failed, err) }}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("sleeper", (*sleeper)(nil)))
+	})
+	w.join()
+	all := make([]*sleeper, 10)
+	for i := range all {
+		all[i] = &sleeper{}
+		require.NoError(t, w.Server.Spawn(all[i]))
+		require.NoError(t, all[i].SetDormant(i != 0))
+	}
+	require.NoError(t, all[2].SetCondition("Now", false))
+	steps := func(n int) {
+		for range n {
+			w.Step()
+		}
+	}
+	steps(60)
+	for range 30 {
+		all[0].N++
+		all[1].N++
+		all[1].FlushDormancy()
+		all[2].Now++
+		steps(1)
+	}
+	all[4].List = make([]uint8, 9)
+	all[4].FlushDormancy()
+	steps(50)
+	require.Len(t, failed, 1)
+	require.ErrorIs(t, failed[0], actorrep.ErrUnfit)
+	require.Zero(t, w.Server.Counters.Unflushed)
+	all[7].N++
+	steps(50)
+	require.EqualValues(t, 5, w.Server.Counters.Unflushed, "one of ten in each Step")
+	all[7].FlushDormancy()
+	steps(50)
+	require.EqualValues(t, 5, w.Server.Counters.Unflushed)
+}
+
+type sleeper struct {
+	actorrep.Base
+	N    int32   `net:""`
+	Now  int32   `net:"custom"`
+	List []uint8 `net:"cap=4"`
+}

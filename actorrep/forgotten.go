@@ -90,3 +90,20 @@ func (w *World) expectRemove() {
 		return gone != nil
 	}, errNoRemove)
 }
+
+// lookForUnflushed looks at the next actor, for values that the game has set while it sleeps, without FlushDormancy.
+func (w *World) lookForUnflushed() {
+	if w.looksAt++; w.looksAt >= len(w.actors) {
+		w.looksAt = 0
+	}
+	if len(w.actors) == 0 {
+		return
+	}
+	b := w.actors[w.looksAt]
+	if b == nil || !b.dormant || b.tornOff || b.rep.marked || b.rep.inSchedule {
+		return
+	}
+	if l := b.class.layout; l.Differs(b.rep.shadow, b.ptr, l.All()&^b.inactive) != 0 {
+		w.Counters.Unflushed++
+	}
+}

@@ -297,3 +297,22 @@ func missing(list []*remoteClass) (errs []error) {
 	}
 	return errs
 }
+
+// lacking names the procedures that the server calls and that we lack, or nil. The client's game is told when one is called.
+func lacking(list []*remoteClass) error {
+	var errs []error
+	for _, c := range list {
+		for i := range c.rpcs {
+			if p := &c.rpcs[i]; c.local != nil && p.local < 0 && !p.told && !p.ofServer() {
+				errs = append(errs, fmt.Errorf("class %s: the client has no procedure %s, which the server calls", c.name, p.name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ofServer reports whether clients call the procedure.
+func (p *remoteRPC) ofServer() bool {
+	k := rpcKind(p.kind >> 1)
+	return k == serverRPC || k == anyServerRPC
+}

@@ -294,6 +294,7 @@ func (w *World) stepServer() {
 		w.observer.Stepping()
 		w.lookForUnsaid()
 	}
+	w.lookForUnflushed()
 	w.settleMoves()
 	w.tellFound()
 	if len(w.peers) > 0 {

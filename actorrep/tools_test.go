@@ -283,6 +283,40 @@ func TestSchemaRetyped(t *testing.T) {
 	require.False(t, l.S.Closed())
 }
 
+// TestProceduresThatAClientLacks: a server is told, when the client joins, of the procedures that it would call there in vain; not of those that
+// only the client calls, nor of those with other parameters twice. The client is told of one when it is called.
+func TestProceduresThatAClientLacks(t *testing.T) {
+	none := func(actorrep.Call, *oldTank, uint8) error { return nil }
+	hurt, boom, odd := actorrep.ClientRPC(none, actorrep.Reliable), actorrep.MulticastRPC(none), actorrep.MulticastRPC(none)
+	other := actorrep.MulticastRPC(func(actorrep.Call, *oldTank, string) error { return nil })
+	server := func(w *actorrep.World) error {
+		return w.Register("tank", (*oldTank)(nil), actorrep.RPCs{"Hurt": hurt, "Boom": boom, "Odd": odd,
+			"Fire": actorrep.ServerRPC(none), "Look": actorrep.ServerRPC(none, actorrep.AnyClient)})
+	}
+	w, l, refused := builds(t, server, func(w *actorrep.World) error {
+		return w.Register("tank", (*oldTank)(nil), actorrep.RPCs{"Odd": other})
+	})
+	a := &oldTank{}
+	require.NoError(t, w.Server.Spawn(a))
+	for range 20 {
+		w.Step()
+	}
+	require.Contains(t, *refused, "class tank: the client has no procedure Hurt")
+	require.Contains(t, *refused, "class tank: the client has no procedure Boom")
+	require.Contains(t, *refused, "procedure Odd has another kind or other parameters")
+	for _, name := range []string{"Fire", "Look", "no procedure Odd"} {
+		require.NotContains(t, *refused, name)
+	}
+	require.Len(t, l.Failed, 1)
+	require.ErrorIs(t, l.Failed[0], actorrep.ErrSchema)
+	require.NoError(t, boom.Call(a, 1))
+	for range 20 {
+		w.Step()
+	}
+	require.Len(t, l.Failed, 2)
+	require.ErrorIs(t, l.Failed[1], actorrep.ErrNoProcedure)
+}
+
 type wideTank struct {
 	actorrep.Base
 	Fuel uint32 `net:""`

@@ -45,8 +45,8 @@ type Config struct {
 	// channels, so that relevant actors wait for one. It is called at the end of the Step,
 	// the call or the bunch in which they happened, and may do anything: destroy actors, remove connections. May be nil.
 	Failed func(err error)
-	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
-	// Failed gets them as an ErrSchema.
+	// SchemaRefused gets, on a server, what a client lacks or can't decode, when it has joined: classes, procedures that the
+	// server calls, and fields of another type, by name. Default: Failed gets that as an ErrSchema.
 	SchemaRefused func(p *Peer, reason string)
 }
 
@@ -72,6 +72,7 @@ type Counters struct {
 	Saturated         uint64 // Steps in which a connection had no bandwidth for everything
 	Delayed           uint64 // opens and closes that had to wait
 	Unfit             uint64 // values and parameters that don't fit; Config.Failed or the call reports each
+	Unflushed         uint64 // dormant actors found with a value that no FlushDormancy sends, of one looked at in each Step; Explain names it
 	SharedBits        uint64 // bits of updates that are encoded once, on each core, and copied for every connection that gets the same
 
 	CallsSent, CallsReceived, CallsDropped, CallsRefused, CallErrors uint64
@@ -143,6 +144,7 @@ type World struct {
 	client *client // on a client
 
 	observer bridge.Observer // of what is sent; nil for none
+	looksAt  int             // how far in actors the search for values that weren't flushed has come
 	looked   int             // for the observer: how far in actors the search for values that nobody is told has come
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
@@ -204,10 +206,15 @@ func newWorld(cfg Config, server bool) *World {
 }
 
 // Register registers a class under a name. The two ends match classes and fields by name. Only the type of a is used; a
-// nil pointer is fine. Register all classes before the first connection: after that it returns ErrLate.
+// nil pointer is fine. Register all classes before the first connection: after that it returns ErrLate. A class may have
+// nothing but procedures, or nothing at all when clients are only to see that its actors are there; exported fields of
+// which none has a net tag are ErrNothing.
 func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	if len(w.peers) > 0 {
 		return ErrLate
+	}
+	if name == "" {
+		return fmt.Errorf("%w: %T", ErrNoName, a)
 	}
 	c, err := newClass(len(w.classes), name, a, options)
 	if err != nil {
