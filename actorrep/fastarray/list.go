@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"unsafe"
+	"weak"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -60,8 +61,10 @@ type List[T any] struct {
 	last      ID
 	units     []uint32 // version of the last change, by element and unit
 	gone      []tombstone
-	forgotten uint32 // version of the newest removal that gone no longer has; 0 none
-	bits      int    // encoded size of all elements
+	forgotten uint32                // version of the newest removal that gone no longer has; 0 none
+	bits      int                   // encoded size of all elements
+	copied    weak.Pointer[List[T]] // what was copied last
+	copiedAt  [2]uint32             // the versions of that, and of this list after it
 
 	// on a client
 	queue, told []note[T]
@@ -215,10 +218,16 @@ func (l *List[T]) Set(id ID, v T) error {
 	if l.bits+size-int(it.size) > MaxBytes*8 {
 		return ErrFull
 	}
-	m := l.differ(&it.value, &l.work.now, l.elem.All(), false)
+	l.replace(i, v, size, l.differ(&it.value, &l.work.now, l.elem.All(), false))
+	return nil
+}
+
+// replace gives the element at index i a new value, of which the units of m differ.
+func (l *List[T]) replace(i int, v T, size int, m layout.Mask) {
+	it := &l.items[i]
 	it.value = v
 	if m == 0 {
-		return nil
+		return
 	}
 	l.touch()
 	l.bits += size - int(it.size)
@@ -228,7 +237,6 @@ func (l *List[T]) Set(id ID, v T) error {
 			l.units[i*len(l.elem.Units)+u] = l.version
 		}
 	}
-	return nil
 }
 
 // Remove removes an element. It returns ErrNoElement, or on a client ErrMirror.

@@ -40,6 +40,12 @@ type Keeper interface {
 	NetKeep() error
 }
 
+// Copier may be implemented by a FastArray that a server mirrors from another one's, with versions of its own.
+type Copier interface {
+	// NetCopy makes the list what another one of its type is, and changes what differs only.
+	NetCopy(from any) error
+}
+
 // Formed may be implemented by a FastArray or a CustomValue: both ends must have the same form of it. It is asked of a
 // zero value.
 type Formed interface {
@@ -73,6 +79,27 @@ func (l *Layout) Keep(obj unsafe.Pointer) error {
 			return fmt.Errorf("%w: %s, a fast array without NetKeep", ErrKind, u.Path)
 		}
 		if err := k.NetKeep(); err != nil {
+			return fmt.Errorf("%s: %w", u.Path, err)
+		}
+	}
+	return nil
+}
+
+// Copies reports whether all fast arrays can be copied by CopyFasts.
+func (l *Layout) Copies() bool {
+	for m := l.Fasts; m != 0; m &= m - 1 {
+		if !reflect.PointerTo(l.Units[bits.TrailingZeros64(m)].typ).Implements(reflect.TypeFor[Copier]()) {
+			return false
+		}
+	}
+	return true
+}
+
+// CopyFasts makes the fast arrays of the value at to what those of the value at from are.
+func (l *Layout) CopyFasts(to, from unsafe.Pointer) error {
+	for m := l.Fasts; m != 0; m &= m - 1 {
+		u := &l.Units[bits.TrailingZeros64(m)]
+		if err := u.pointer(to).Interface().(Copier).NetCopy(u.pointer(from).Interface()); err != nil {
 			return fmt.Errorf("%s: %w", u.Path, err)
 		}
 	}

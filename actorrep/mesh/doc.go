@@ -174,8 +174,8 @@
 //
 // # What a zone can't have
 //
-// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups, no components. Classes with fast arrays or
-// with more than 64 units have no zone (ErrConfig). An actor that is torn off isn't at the neighbours. A multicast comes to the neighbour's
+// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups of actors, no components: Give's state may have these, and Take
+// spawns them again. Fast arrays (package fastarray) are mirrored with their ids. A class with one of another kind, which has no NetCopy, has no zone: Own returns ErrConfig. An actor that is torn off isn't at the neighbours. A multicast comes to the neighbour's
 // client World, where its function calls it again for the mirror. Give each start of a server a share of ids (actorrep.Config.IDs) of its
 // own: actors of an earlier start may live on at other servers, and with the same share their ids would be given again.
 //

@@ -57,7 +57,7 @@ type ZoneGame interface {
 type ZoneConfig struct {
 	// ID names this start of the server in the mesh, as in ServerConfig.
 	ID string
-	// World is the server's world. Its Config.IDs is this server's share. Its classes with a Body have no fast arrays, and 64 units at most.
+	// World is the server's world. Its Config.IDs is this server's share. What its classes with a Body can't have, the package's doc says.
 	World *actorrep.World
 	Game  ZoneGame
 	Table Table

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -258,6 +259,138 @@ func TestZoneMirrors(t *testing.T) {
 	require.Zero(t, p.world.Len())
 	require.Empty(t, p.zone.list)
 }
+
+// shelfOf has fast arrays, and more numbers than there are units.
+type shelfOf struct {
+	Body
+	X     float64                       `net:"q=0.01"`
+	Books fastarray.List[book]          `net:""`
+	Loans fastarray.Map[uint32, string] `net:""`
+	Marks [80]uint16                    `net:""`
+	Pages [50]struct{ A, B int8 }       `net:""`
+}
+
+type book struct {
+	Title string
+	Tags  []uint8 `net:"cap=4"`
+	N     uint32
+}
+
+func (s *shelfOf) Location() (x, y, z float64) { return s.X, 50, 0 }
+
+func registerShelves(w *actorrep.World) error {
+	return w.Register("Shelf", (*shelfOf)(nil), actorrep.AlwaysRelevant())
+}
+
+// contents is all that is replicated of it.
+func (s *shelfOf) contents() string {
+	all := fmt.Sprint(s.Epoch, s.X, s.Marks, s.Pages)
+	for id, b := range s.Books.All {
+		all += fmt.Sprint(id, b)
+	}
+	for k, v := range s.Loans.All {
+		all += fmt.Sprint(k, v)
+	}
+	return all
+}
+
+// shake changes something of it.
+func (s *shelfOf) shake(t *testing.T, rng *rand.Rand) {
+	ids := []fastarray.ID{}
+	for id := range s.Books.All {
+		ids = append(ids, id)
+	}
+	switch n := rng.IntN(12); {
+	case n == 0:
+		require.NoError(t, s.Books.Clear())
+	case n < 3 && len(ids) > 0:
+		require.NoError(t, s.Books.Remove(ids[rng.IntN(len(ids))]))
+	case n < 5 && len(ids) > 0:
+		require.NoError(t, s.Books.Set(ids[rng.IntN(len(ids))], book{Title: fmt.Sprint(rng.IntN(100)), N: rng.Uint32()}))
+	case n < 7:
+		_, err := s.Books.Add(book{Tags: []uint8{uint8(rng.IntN(9))}, N: rng.Uint32()})
+		require.NoError(t, err)
+	case n < 9:
+		require.NoError(t, s.Loans.Set(rng.Uint32N(20), fmt.Sprint(rng.IntN(9))))
+	case n < 10:
+		require.NoError(t, s.Loans.Delete(rng.Uint32N(20)))
+	default:
+		s.Marks[rng.IntN(80)], s.Pages[rng.IntN(50)].B = uint16(rng.IntN(999)), int8(rng.IntN(100))
+	}
+}
+
+// TestZoneFastArrays: of an actor near the border, the mirror at the neighbour has all that its fast arrays and large arrays have, also when these grow, shrink and are emptied, at 20 % loss; and so
+// have clients of the neighbour. When the actor becomes the neighbour's, and comes back, the lists go on.
+func TestZoneFastArrays(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		lossy := netsim.Settings{Lag: 20 * time.Millisecond, Jitter: 20 * time.Millisecond, Loss: 20}
+		a := rig.New(t, seed+1, lossy, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerShelves) // the other server
+		line := a.Join(registerShelves)
+		b := rig.New(t, seed+50, lossy, actorrep.Config{IDs: netguid.Share{Server: 0, Servers: 3}}, registerShelves) // this one, and its client
+		client := b.Join(registerShelves)
+		zone, err := NewZone(ZoneConfig{ID: name(0), World: b.Server, Game: shelves{}, Table: Table{Epoch: 1, Cell: 100, Columns: 2, Servers: []string{name(0), name(1)}}, Margin: 20, Hysteresis: 2,
+			Key: [32]byte{1}, Rand: &counted{}, ToServer: func(string, []byte) {}})
+		require.NoError(t, err)
+		zone.Mirror(name(1), line.World)
+		now := time.Duration(0)
+		both := func(n int) {
+			for range n {
+				now += 50 * time.Millisecond
+				a.Step()
+				zone.Step(now)
+				b.Step()
+			}
+		}
+		theirs := &shelfOf{Body: Body{Epoch: 1}, X: 101}
+		theirs.Marks[3] = 7
+		require.NoError(t, a.Server.Spawn(theirs))
+		same := func(what string, of *shelfOf) {
+			t.Helper()
+			both(200)
+			mine, _ := b.Server.Find(theirs.GUID()).(*shelfOf)
+			seen, _ := client.World.Find(theirs.GUID()).(*shelfOf)
+			require.True(t, mine != nil && seen != nil, "seed %d, %s", seed, what)
+			require.Equal(t, of.contents(), mine.contents(), "seed %d, %s", seed, what)
+			require.Equal(t, of.contents(), seen.contents(), "seed %d, %s: at the client", seed, what)
+		}
+		for round := range 4 {
+			for range 100 {
+				theirs.shake(t, rng)
+				both(rng.IntN(3))
+			}
+			same("mirrored", theirs)
+			mine := b.Server.Find(theirs.GUID()).(*shelfOf)
+			require.NoError(t, zone.Own(mine, theirs.Epoch+1)) // it has come here, with this state
+			for range 50 {
+				mine.shake(t, rng)
+				both(rng.IntN(3))
+			}
+			same("this server's", mine)
+			epoch := zone.Release(mine, name(1))
+			if round%2 == 0 { // it goes back, to one that has known it
+				require.NoError(t, theirs.Books.NetCopy(&mine.Books))
+				require.NoError(t, theirs.Loans.NetCopy(&mine.Loans))
+				theirs.Marks, theirs.Pages = mine.Marks, mine.Pages
+			} else { // to one that makes it anew
+				require.NoError(t, theirs.Books.Clear())
+				for _, v := range mine.Books.All {
+					_, err := theirs.Books.Add(v)
+					require.NoError(t, err)
+				}
+				require.NoError(t, theirs.Loans.Clear())
+				theirs.Marks[0]++
+			}
+			theirs.Epoch = epoch
+			same("given back", theirs)
+		}
+	}
+}
+
+// shelves is a ZoneGame of shelves.
+type shelves struct{ ZoneGame }
+
+func (shelves) Make(string) Actor { return &shelfOf{} }
 
 // TestZoneManual: what is copied, and what is taken, is sent to clients also when the class is compared only after MarkDirty. A mirror that the game has destroyed meanwhile is made anew.
 func TestZoneManual(t *testing.T) {

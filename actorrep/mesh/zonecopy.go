@@ -39,8 +39,8 @@ func (c *copier) check(class string) error {
 	switch l := c.layouts[class]; {
 	case l == nil:
 		return fmt.Errorf("%w: class %q was registered after NewZone", ErrConfig, class)
-	case l.Fasts|l.Groups != 0:
-		return fmt.Errorf("%w: class %q has a fast array, or more than 64 units, which aren't mirrored", ErrConfig, class)
+	case !l.Copies():
+		return fmt.Errorf("%w: class %q has a fast array without NetCopy, which can't be mirrored", ErrConfig, class)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (c *copier) copy(to, from Actor) bool {
 	l := c.layouts[to.body().ClassName()]
 	for {
 		c.w.Reset(c.buf)
-		l.WriteUnits(&c.w, reflect.ValueOf(from).UnsafePointer(), l.All())
+		l.WriteUnits(&c.w, reflect.ValueOf(from).UnsafePointer(), l.All()&^l.Fasts)
 		if c.w.Err() == nil {
 			break
 		}
@@ -63,7 +63,8 @@ func (c *copier) copy(to, from Actor) bool {
 		c.buf = make([]byte, max(1024, 2*len(c.buf)))
 	}
 	c.r.Reset(c.buf, c.w.Len())
-	l.ReadUnits(&c.r, reflect.ValueOf(to).UnsafePointer(), l.All())
+	l.ReadUnits(&c.r, reflect.ValueOf(to).UnsafePointer(), l.All()&^l.Fasts)
+	err := l.CopyFasts(reflect.ValueOf(to).UnsafePointer(), reflect.ValueOf(from).UnsafePointer())
 	to.body().MarkDirty()
-	return c.r.Err() == nil
+	return c.r.Err() == nil && err == nil
 }
