@@ -77,9 +77,11 @@
 //
 // On a server with 100 players the recorder took 1 to 2 % of a core of a shared virtual machine (0.9 % at the median of 15 s, by the CPU time of
 // the server's frames with and without it), 0.8 MB a second, so that a minute takes 47 MB and 64 MiB hold 85 s, and 0.25 MB besides. Without it the
-// frames took 29 % of a core. On two cores with a load of 45 to 68 two runs had 2.8 % beside frames of 27 %, and 5.0 % beside 38 %. The players are predicted, corrected once a second, and see each other move in each of 60 Steps a second; twice a second each calls an
-// unreliable procedure that all see; Correction and Left of [Saving] were set. A client's recorder took 0.5 % of a core and 0.2 MB a second. A page
-// of all connections in the last 18 s took 0.9 s of another core to make, at a load of 20, and allocated 59 MB.
+// frames took 29 % of a core. Alone on a machine of two cores (AMD EPYC) it took 1.5 %, beside frames of 21 %. On two cores with a load of 45 to 68 two
+// runs had 2.8 % beside frames of 27 %, and 5.0 % beside 38 %. The players are predicted, corrected once a second, and see each other move in each of 60
+// Steps a second; twice a second each calls an unreliable procedure that all see; Correction and Left of [Saving] were set. A client's recorder took 0.5 %
+// of a core and 0.2 MB a second. A page of all connections in the last 18 s took 0.7 s of another core to make, or 0.9 s at a load of 20, and allocated
+// 59 MB.
 //
 // In Chromium the page of 30 s of 100 players was open after 1.0 s, and then took 30 to 38 ms at the median to show another moment: by a link, by a
 // Step, and while it was dragged, beside a load of 18. With
