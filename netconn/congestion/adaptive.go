@@ -336,7 +336,7 @@ func (a *Adaptive) Tick(now time.Duration) {
 	a.wake(now)
 	if gap := now - a.lastTick; gap > 0 {
 		a.tickGap = smooth(a.tickGap, gap)
-		a.ticks.add(gap, a.pacer.credit > 0)
+		a.ticks.add(gap, a.pacer.left(now) > 0)
 		a.lastTick = now
 	}
 	a.accrue(now)

@@ -6,6 +6,7 @@ import "time"
 // which tells whether the application or the rate was the limit.
 type pacer struct {
 	credit          float64 // bytes
+	before          float64 // credit before it was last given some
 	accrued, unused float64 // bytes since the last reset
 	last            time.Duration
 }
@@ -20,7 +21,7 @@ func (p *pacer) accrue(now time.Duration, rate, limit float64) {
 	if dt <= 0 {
 		return
 	}
-	p.last = now
+	p.last, p.before = now, p.credit
 	add := rate * dt.Seconds()
 	p.accrued += add
 	p.credit = max(p.credit, -rate*maxDebt.Seconds()) + add
@@ -28,6 +29,14 @@ func (p *pacer) accrue(now time.Duration, rate, limit float64) {
 		p.unused += min(add, p.credit-limit)
 		p.credit = limit
 	}
+}
+
+// left is the credit that was unused when the last time before now ended.
+func (p *pacer) left(now time.Duration) float64 {
+	if now > p.last {
+		return p.credit
+	}
+	return p.before
 }
 
 // limited reports whether the application left more than a tenth unused since the
