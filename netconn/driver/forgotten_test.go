@@ -56,6 +56,30 @@ func TestForgottenTypesAreTold(t *testing.T) {
 	}
 }
 
+// TestForgottenLinkAndCoding: of two ends with different Links, or of which one lacks Coding, the one that can't read the other's packets says which setting to look at.
+func TestForgottenLinkAndCoding(t *testing.T) {
+	key := netcode.Key{1}
+	for _, c := range []struct {
+		server, client Config
+		teller         int // 0: the server
+		hint           string
+	}{
+		{Config{Link: Netcode{Key: key}}, Config{Link: PlainSalted{}}, 0, "bad_type: give both ends the same Link"},
+		{Config{Link: PlainSalted{}}, Config{Link: Netcode{Key: key}}, 0, "bad_checksum: give both ends the same Link and ProtocolID"},
+		{Config{Link: PlainSalted{}, Coding: netconn.Coding{Repairs: 1}}, Config{Link: PlainSalted{}}, 1, "packet: give both ends the same Protocol and Coding"},
+		{Config{Link: Netcode{Key: key}}, Config{Link: Netcode{Key: key}, Coding: netconn.Coding{Repairs: 1}}, 0, "packet: give both ends the same Protocol and Coding"},
+	} {
+		var logs [2]bytes.Buffer
+		c.server.Logger, c.client.Logger = slog.New(slog.NewTextHandler(&logs[0], nil)), slog.New(slog.NewTextHandler(&logs[1], nil))
+		m := newMemory(t, c.server, c.client)
+		for range 120 {
+			m.step()
+		}
+		require.Equal(t, 1, strings.Count(logs[c.teller].String(), "hint="), "%T: %s", c.server.Link, logs[c.teller].String())
+		require.Contains(t, logs[c.teller].String(), c.hint)
+	}
+}
+
 // TestForgottenHalfOfATick: a driver of which a game calls only TickDispatch, or only TickFlush, stands still, and its Logger is told so
 // once. It isn't told when both are called.
 func TestForgottenHalfOfATick(t *testing.T) {

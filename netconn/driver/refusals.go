@@ -19,7 +19,7 @@ import (
 // Of all links:
 //
 //	corrupt                  a wrong Config.Checksum, or a peer without it. When only the peer has it, the link counts its packets, as bad_size
-//	packet                   a packet that its connection didn't take, or that came from nobody's address
+//	packet                   a packet that its connection didn't take, as of a peer with Coding when this end has none, or that came from nobody's address
 //	stale_packet             a packet that came twice, or later than those after it, or after its connection's end
 //	unknown_type             a bunch of a channel whose type isn't in Config.Channels of this end. It is ignored, and the peer isn't
 //	                         told: one of the two ends has forgotten the type
@@ -37,7 +37,7 @@ import (
 //	unexpected               of no use in this state, as duplicates are
 //	too_short                shorter than any packet
 //	bad_size                 not the size of its type
-//	bad_type                 no type of packet
+//	bad_type                 no type of packet, as of a client with another Link
 //	server_full              the link's Slots, or MaxConns
 //
 // Of Netcode:
@@ -65,7 +65,7 @@ import (
 //
 // Of PlainSalted:
 //
-//	bad_checksum             damaged, or another ProtocolID
+//	bad_checksum             damaged, or another ProtocolID or Link
 //	bad_padding              something else than zeros
 //	bad_salt                 a response without our challenge, or an answer to somebody else's request
 //	bad_prefix               not the connection's
@@ -199,7 +199,9 @@ var remedies = map[string]string{
 	"token_expired": "get a token just before the dial, and compare the machines' clocks",
 	"other_server":  "list the address that clients dial in Netcode.Addrs",
 	"token_used":    "get a token for each dial",
-	"bad_checksum":  "give both ends the same ProtocolID",
+	"packet":        "give both ends the same Protocol and Coding",
+	"bad_type":      "give both ends the same Link",
+	"bad_checksum":  "give both ends the same Link and ProtocolID",
 	"wrong_version": "give both ends the same release of Unreal",
 	"id_connected":  "set Netcode.TakeOver if a client that dials again should replace its former connection",
 }

@@ -70,7 +70,7 @@ type client struct {
 
 var errConfig = errors.New("proxy")
 
-// New opens a proxy. It returns an error for wrong settings, or when the system can't open the socket.
+// New opens a proxy. Nothing passes until Run, or Step, is called. It returns an error for wrong settings, or when the system can't open the socket.
 func New(cfg Config) (*Proxy, error) {
 	cfg.MaxClients, cfg.IdleTimeout = cmp.Or(cfg.MaxClients, 1024), cmp.Or(cfg.IdleTimeout, 30*time.Second)
 	if err := setting.First(
