@@ -81,11 +81,10 @@ func (s *soak) writeCSV(name string) error {
 	return f.Close()
 }
 
-// table is what came over each network.
+// table is what each network did, and below what came over it: both fit a terminal of 80 columns.
 func (s *soak) table(out io.Writer) {
-	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "network\tclients\tvanished\tmoved\tdatagrams\tlost\trepeated\tlate\tdamaged\tbunches\tmessages\tblocks\tstreams\tcalls\tturns\tMB\tslowest\t")
+	fmt.Fprintln(w, "\nnetwork\tclients\tvanished\tmoved\tsent\tlost\trepeated\tlate\tdamaged\t")
 	sum := make([]path, len(kinds))
 	for i, p := range s.paths {
 		r := &sum[i%len(kinds)]
@@ -112,8 +111,12 @@ func (s *soak) table(out io.Writer) {
 		}
 		lost += large
 		r := &sum[i]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%v\t\n", kinds[i].name, r.clients, r.vanished, r.moved,
-			pushed, lost, repeated, late, damaged, r.numbers, r.messages, r.blocks, r.streams, r.calls, r.turns, float64(r.bytes)/1e6, r.slowest.Round(10*ms))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", kinds[i].name, r.clients, r.vanished, r.moved, pushed, lost, repeated, late, damaged)
+	}
+	fmt.Fprintln(w, "\nnetwork\tbunches\tmessages\tblocks\tstreams\tcalls\tturns\tMB\tslowest\t")
+	for i := range kinds {
+		r := &sum[i]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%v\t\n", kinds[i].name, r.numbers, r.messages, r.blocks, r.streams, r.calls, r.turns, float64(r.bytes)/1e6, r.slowest.Round(10*ms))
 	}
 	w.Flush()
 }

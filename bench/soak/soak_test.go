@@ -20,6 +20,12 @@ func TestSoak(t *testing.T) {
 	}
 	require.NoError(t, run(&out, o), "%s", &out)
 	require.Contains(t, out.String(), "PASS")
+	_, tables, _ := strings.Cut(out.String(), "\n\n")
+	tables = tables[:strings.LastIndex(tables, "\n\n")]
+	require.Equal(t, 2*len(kinds)+3, strings.Count(tables, "\n")+1)
+	for line := range strings.SplitSeq(tables, "\n") {
+		require.LessOrEqual(t, len(line), 80, "it is broken on a narrow terminal: %s", line)
+	}
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Greater(t, strings.Count(string(b), "\n"), 5)
