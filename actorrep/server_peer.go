@@ -83,8 +83,9 @@ type Peer struct {
 }
 
 // AddConn replicates the world to a connection, and accepts its RPCs. Call RemoveConn when the connection has ended, for
-// example in the driver's Config.Closed: the world doesn't notice, and keeps the peer and what it owns. AddConn panics on
-// a client's world. For a connection that the world has already it returns the same Peer, and Config.Failed is told.
+// example in the driver's Config.Closed: until then the world keeps the peer and what it owns. A game that forgets it is
+// told by Config.Failed, once. AddConn panics on a client's world. For a connection that the world has already it returns
+// the same Peer, and Config.Failed is told.
 func (w *World) AddConn(conn channel.Conn) *Peer { return w.addConn(conn, false) }
 
 // addConnByHand is AddConn for a connection that sees what SetRelevant says, and nothing else. An actor that is no longer relevant is closed
