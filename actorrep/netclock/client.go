@@ -87,6 +87,7 @@ type Client struct {
 	samples  [maxWindow]sample
 	taken    int // samples ever taken
 	best     sample
+	latest   time.Duration // local time
 }
 
 // NewClient returns a client whose first request is due at once.
@@ -107,6 +108,7 @@ func (c *Client) NextDeadline() time.Duration { return c.next }
 // Request writes a request if one is due, and reports whether it did. When it doesn't fit, nothing is written and it
 // stays due.
 func (c *Client) Request(now time.Duration, w *bitio.Writer) (bool, error) {
+	c.rebase(now)
 	if now < c.next {
 		return false, nil
 	}
@@ -129,6 +131,7 @@ func (c *Client) Request(now time.Duration, w *bitio.Writer) (bool, error) {
 // Reply handles a reply. A malformed one is an error. One without a waiting request is only counted, because networks
 // duplicate datagrams.
 func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
+	c.rebase(now)
 	number, server, held, err := readReply(r)
 	if err != nil {
 		c.Counters.Malformed++
@@ -161,11 +164,34 @@ func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
 	return nil
 }
 
+// setBack is how far before the latest the local time must be, so that the clock was set back.
+const setBack = time.Second
+
+// rebase notes the local time. A clock that was set back counts as one that stood still: all local times that are kept go back with it.
+func (c *Client) rebase(now time.Duration) {
+	d := c.latest - now
+	if d < setBack {
+		c.latest = max(c.latest, now)
+		return
+	}
+	c.latest = now
+	c.next -= d
+	for i := range c.waits {
+		c.waits[i].sent -= d
+	}
+	for i := range c.samples {
+		c.samples[i].offset, c.samples[i].at = c.samples[i].offset+d, c.samples[i].at-d
+	}
+	c.best.offset, c.best.at = c.best.offset+d, c.best.at-d
+	c.follower.last -= d
+}
+
 // Synced reports whether a reply has arrived.
 func (c *Client) Synced() bool { return c.taken > 0 }
 
 // ServerTime is the server's time at the local time now. It never goes back. ok is false before the first reply.
 func (c *Client) ServerTime(now time.Duration) (t time.Duration, ok bool) {
+	c.rebase(now)
 	if !c.Synced() {
 		return 0, false
 	}

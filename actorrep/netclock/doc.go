@@ -8,6 +8,7 @@
 // The client reads a [Follower] of that estimate. It never goes back, and runs at most a few percent faster or slower than the
 // local clock, so movement based on it is smooth. Only an error above [FollowerConfig.Jump] is handled differently: the time jumps forward,
 // or stands still until the estimate has caught up. Both are counted.
+// A local clock that is set back by a second or more counts as one that stood still.
 //
 // Use it for whatever must agree with the server's time: starts of rounds, cooldowns, the view time of a shot (package
 // rewind). Interpolation doesn't need it: its timeline follows the arrivals themselves.

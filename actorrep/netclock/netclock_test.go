@@ -291,3 +291,45 @@ func TestOwnClockStands(t *testing.T) {
 		require.InDelta(t, time.Hour+behind, r.c.Offset(), float64(20*ms), "seed %d", seed)
 	}
 }
+
+// TestOwnClockSetBack: when the client's clock is set back, the server's time goes on: it neither stands until the clock has caught up nor goes back, requests are made as before, and
+// the answers under way aren't errors.
+func TestOwnClockSetBack(t *testing.T) {
+	for _, back := range []time.Duration{500 * ms, 2 * time.Second, time.Hour, 72 * time.Hour} {
+		c, err := netclock.NewClient(netclock.Config{})
+		require.NoError(t, err)
+		type reply struct {
+			at   time.Duration
+			data []byte
+			bits int
+		}
+		var flying []reply
+		local, last := 100*time.Hour, time.Duration(0)
+		for now := time.Duration(0); now < 60*time.Second; now += 10 * ms {
+			local += 10 * ms
+			if now == 30*time.Second+30*ms { // a request is under way
+				local -= back
+			}
+			for len(flying) > 0 && flying[0].at <= now {
+				require.NoError(t, c.Reply(local, bitio.NewReader(flying[0].data, flying[0].bits)))
+				flying = flying[1:]
+			}
+			request, answer := bitio.NewWriter(make([]byte, 32)), bitio.NewWriter(make([]byte, 32))
+			if ok, err := c.Request(local, request); ok {
+				require.NoError(t, err)
+				at := now + 50*ms + time.Hour
+				require.NoError(t, netclock.Answer(at, at, bitio.NewReader(request.Bytes(), request.Len()), answer))
+				flying = append(flying, reply{now + 100*ms, answer.Bytes(), answer.Len()})
+			}
+			if is, ok := c.ServerTime(local); ok {
+				require.GreaterOrEqual(t, is, last)
+				if back >= time.Second {
+					require.InDelta(t, now+time.Hour, is, float64(60*ms), "%v at %v", back, now)
+				}
+				last = is
+			}
+		}
+		require.InDelta(t, 60*time.Second+time.Hour, last, float64(60*ms), "%v", back)
+		require.Greater(t, c.Counters.Replies, uint64(60))
+	}
+}
