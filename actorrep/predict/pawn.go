@@ -28,6 +28,8 @@ type pawn[A Mover[I], I any] struct {
 	told      uint8         // number of the last possession of the actor of which a reply was sent
 	asked     bool          // a reliable reply is in flight; it opens the actor if needed
 	heard     time.Duration // time of the last moves
+	apart     time.Duration // how far the game's time is from the connection's
+	ticked    time.Duration // the game's time of the last Tick
 	nudged    bool          // since then a correction was sent for the silence
 	last      snapshot      // the fields after the last simulation; a difference was made by the game
 
@@ -95,6 +97,7 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	if player.IsLocal() {
 		return nil
 	}
+	p.tellTime(now)
 	c.state.load(p.at, &p.last)
 	s, err := prediction.NewServer(prediction.ServerConfig[snapshot, I]{Model: c.model(p), MaxError: 1,
 		MaxForced: c.cfg.MaxForced, ForceInput: c.cfg.ForceInput}, p.last, now)
@@ -156,6 +159,12 @@ func (c *Class[A, I]) notice(p *pawn[A, I]) {
 	}
 }
 
+// tellTime notes the game's time, which may be of a clock of its own: how far it is from that of the player's connection, by which messages come. What the
+// connection has heard by then isn't newer, and what it hears later isn't older. So when the game goes by its driver's time it is 0, whatever the order of calls.
+func (p *pawn[A, I]) tellTime(now time.Duration) {
+	p.apart, p.ticked = min(p.apart, now-p.peer.Conn().Now()), now
+}
+
 // receiveMoves handles a player's message on the server.
 func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) error {
 	p := c.byActor[a]
@@ -163,8 +172,9 @@ func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) err
 		c.strange++ // of a possession that has ended
 		return nil
 	}
-	p.heard, p.nudged, p.asked = call.Now, false, false
-	err := p.server.Receive(call.Now, c.reader(&m))
+	p.apart = max(p.apart, p.ticked-call.Now)
+	p.heard, p.nudged, p.asked = call.Now+p.apart, false, false
+	err := p.server.Receive(p.heard, c.reader(&m))
 	if p.server.Counters.Malformed > 1 {
 		return nil // told once: a client could fill a log with these
 	}
@@ -208,6 +218,7 @@ const silence = time.Second
 
 // answer is the server's part of Tick for one player's actor.
 func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
+	p.tellTime(now)
 	if p.base.Dormant() {
 		if err := p.base.SetDormant(false); err != nil {
 			return err
