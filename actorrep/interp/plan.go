@@ -144,6 +144,9 @@ func planOf(t reflect.Type, customs []Lerp) (*plan, error) {
 		if !ok {
 			continue
 		}
+		if _, sent := f.Tag.Lookup("net"); !sent {
+			return nil, fmt.Errorf("%w: %v.%s has an interp tag and no net tag: no values of it come", ErrClass, t.Elem(), f.Name)
+		}
 		g := tagged{name: f.Name}
 		g.net(f.Tag)
 		offset, err := numbers.Offset(t.Elem(), f.Index)

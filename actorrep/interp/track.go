@@ -73,7 +73,12 @@ func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64
 	switch {
 	case !t.any:
 		t.any, t.last = true, *v
-	case gap <= 0:
+	case gap <= 0: // newer values, of a server whose time stands or went back
+		if t.class.plan.apart(&t.last, v) {
+			t.buffer.Push(t.newest-1, t.last)
+		}
+		t.buffer.Replace(*v)
+		t.last = *v
 		return
 	default:
 		t.since(at, gap, int64(missed-t.missed), v, reach, opening, n)

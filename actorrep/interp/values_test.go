@@ -243,6 +243,12 @@ type bad6 struct {
 	X float64 `net:"" interp:"teleport=-1"`
 }
 
+type bad7 struct {
+	actorrep.Base
+	Y float64 `net:"" interp:""`
+	X float64 `interp:""`
+}
+
 // TestWrongClasses: what can't be interpolated is told by Register.
 func TestWrongClasses(t *testing.T) {
 	in, err := interp.New(actorrep.NewClient(actorrep.Config{}), interp.Config{})
@@ -264,6 +270,8 @@ func TestWrongClasses(t *testing.T) {
 	check(err, "over 24 numbers")
 	_, err = interp.Register(in, interp.ClassConfig[*bad6]{})
 	check(err, "teleport=-1")
+	_, err = interp.Register(in, interp.ClassConfig[*bad7]{})
+	check(err, "no net tag")
 	_, err = interp.Register(in, interp.ClassConfig[*thing]{Lerps: []interp.Lerp{interp.LerpOf(func(a, _ string, _ float64) string { return a })}})
 	check(err, "pointers")
 	_, err = walkers(in)

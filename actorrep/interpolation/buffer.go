@@ -107,6 +107,15 @@ func (b *Buffer[T]) Push(at time.Duration, v T) bool {
 	return true
 }
 
+// Replace changes the value of the newest snapshot. It returns false when there is none.
+func (b *Buffer[T]) Replace(v T) bool {
+	if len(b.snaps) == 0 {
+		return false
+	}
+	b.snaps[len(b.snaps)-1].value = v
+	return true
+}
+
 // after is the index of the first snapshot later than t, usually near the end.
 func (b *Buffer[T]) after(t time.Duration) int {
 	i := len(b.snaps)
