@@ -58,7 +58,11 @@ func formOf(t reflect.Type) special {
 
 // flatten appends the units of a value of type t.
 func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
-	switch formOf(t) {
+	form := formOf(t)
+	if own := len(o.within) == 0 && o.array == 0; own && o.numeric() && (form == asCustom || form == asOpaque || form == asParts && t.Kind() == reflect.String) {
+		return fmt.Errorf("%w: %s: q=, rot=, quat= and max= are for numbers, not for %v; cap= bounds a text", ErrTag, path, t)
+	}
+	switch form {
 	case asVar:
 		first := len(l.Units)
 		o.push = true

@@ -198,6 +198,15 @@ func TestTagErrors(t *testing.T) {
 			X int `net:"fast"`
 		}{}, ErrTag, "unknown option"},
 		{struct {
+			X string `net:"max=20"`
+		}{}, ErrTag, "cap= bounds a text"},
+		{struct {
+			X time.Time `net:"q=0.1"`
+		}{}, ErrTag, "are for numbers"},
+		{struct {
+			X picky `net:"rot=12"`
+		}{}, ErrTag, "are for numbers"},
+		{struct {
 			X int `net:"q=1"`
 		}{}, ErrTag, "floats"},
 		{struct {

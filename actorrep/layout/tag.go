@@ -53,6 +53,9 @@ func parseTag(tag string) (o options, err error) {
 	return o, nil
 }
 
+// numeric reports whether there are options of numbers.
+func (o *options) numeric() bool { return o.step > 0 || o.bits > 0 || o.quat > 0 || o.max > 0 }
+
 // inner is the options of a field of a struct that has these: its own tag's, if it has one.
 func (o options) inner(tag reflect.StructTag) (options, error) {
 	own, ok := tag.Lookup("net")
