@@ -107,3 +107,6 @@ func (w *World) lookForUnflushed() {
 		w.Counters.Unflushed++
 	}
 }
+
+// errWentBack is given to Config.Failed, once, when a server's World is stepped with a time before the last.
+var errWentBack = errors.New("actorrep: Step's time went back, so what is due at a time, such as actors with an update frequency, waits until it has caught up; give driver.Driver.Time, which never goes back")

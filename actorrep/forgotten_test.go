@@ -74,3 +74,24 @@ func TestForgottenRemoveConn(t *testing.T) {
 		require.ErrorContains(t, told[0], "World.RemoveConn")
 	}
 }
+
+// TestTimeWentBack: a server whose Step gets a time before the last is told once; the same time again is fine, and a client may go back, as a replay does.
+func TestTimeWentBack(t *testing.T) {
+	for server, want := range map[bool]int{true: 1, false: 0} {
+		var told []error
+		cfg := actorrep.Config{Failed: func(err error) { told = append(told, err) }}
+		w := actorrep.NewServer(cfg)
+		if !server {
+			w = actorrep.NewClient(cfg)
+			w.ChannelTypes()
+		}
+		for _, at := range []time.Duration{5, 5, 6} {
+			w.Step(at * time.Second)
+		}
+		require.Empty(t, told)
+		for _, at := range []time.Duration{4, 3, 8, 7} {
+			w.Step(at * time.Second)
+		}
+		require.Len(t, told, want)
+	}
+}
