@@ -370,6 +370,8 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 			return
 		}
 		fallthrough
+	case v.holder != k.id && k.lease(v.holder) == nil && !k.z.gone[v.holder]:
+		k.lookFor(a, v.holder)
 	case v.holder == k.id || v.epoch < a.next || k.lease(v.holder) == nil || k.lease(v.holder).value.over: // it is on the way, or not all have told yet what has come to them
 		a.due = k.now + k.cfg.Lease/8
 	default: // another server has it
@@ -379,4 +381,17 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 		k.tell(a, a.want, ErrGone)
 		k.forget(a)
 	}
+}
+
+// lookFor looks for the lease of a server that has a record and that this one hasn't heard of. Nobody writes a record before its lease: one that has none any more was over, and all it had was taken over, when a write of
+// its came that was under way still.
+func (k *Keeper) lookFor(a *kept, holder string) {
+	a.busy = true
+	a.due = k.now + k.cfg.Lease/8
+	k.do(kv.Op{Kind: kv.Get, Key: k.key("server", holder)}, func(e kv.Event) {
+		a.busy = false
+		if e.Status == kv.Missing && k.lease(holder) == nil {
+			k.gone(holder)
+		}
+	})
 }

@@ -33,7 +33,7 @@ type KeeperConfig struct {
 	// this one. Default 2 s.
 	Lease time.Duration
 	// Away is how long this server plays on at most when neither it nor any other server can reach the store, from Lease to 1 h; the package's doc says when it may. A server that crashes
-	// meanwhile is taken over from after Away. Default 0: it is over after Lease.
+	// meanwhile is taken over from after Away: so it is also when NATS elects a leader just then, which takes some seconds. Set it no longer than the losses that you want to survive. Default 0: it is over after Lease.
 	Away time.Duration
 	// Spread is how long zones stay where they are before the server that holds the most hands one to a server with at least two fewer, whose lease is as old: after a take-over, and to a server
 	// that is new. Default 10 s; below 0: never.

@@ -409,3 +409,36 @@ func TestLateFirstWrite(t *testing.T) {
 		require.NotZero(t, came["in time"], what)
 	}
 }
+
+// TestLateLastWrite: the last write of a server comes to the store when that server is over, and was taken over and forgotten. Who takes over from the one that had the actor before finds the record, and has the actor play on:
+// the holder has no lease. A holder whose lease the store has, and of which this server hasn't heard yet, keeps it.
+func TestLateLastWrite(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		s := newShelf(t)
+		s.run(100 * time.Millisecond)
+		const id = netguid.GUID(2*3 + 2) // of another share
+		key := s.keeper.actorKey(id)
+		s.write(key, (&actorRecord{epoch: 4, write: 1, holder: "c", class: "Sheep", state: []byte("state")}).append(nil))
+		s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{id}))
+		if begins {
+			s.rev++
+			s.keys["mesh.server.c"] = kv.Event{Kind: kv.Changed, Key: "mesh.server.c", Value: (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil), Revision: s.rev}
+		}
+		s.write("mesh.server.b", (&leaseValue{over: true, beat: 1, length: 2 * time.Second, heir: "a"}).append(nil))
+		s.run(time.Second)
+		var r actorRecord
+		require.True(t, r.read(s.keys[key].Value))
+		if begins {
+			require.Equal(t, "c", r.holder)
+			s.next = append(s.next, s.keys["mesh.server.c"])
+			s.run(time.Second)
+			require.True(t, r.read(s.keys[key].Value))
+			require.Equal(t, "c", r.holder)
+			continue
+		}
+		require.Equal(t, "a", r.holder)
+		require.EqualValues(t, 7, r.epoch)
+		require.EqualValues(t, 1, s.keeper.Counters.Restored)
+		require.NotContains(t, s.keys, "mesh.server.b", "it is taken over")
+	}
+}

@@ -9,7 +9,8 @@
 // Events, which the owner of the machine calls: 65,536 events at most; then the watch ends, and begins anew when they have been fetched.
 //
 // The watch also begins anew when the connection was lost, and when nothing has come for Config.Quiet: NATS leaves a watch in silence whose node was lost. A bucket that was lost is created again then.
-// A node that stands still, and doesn't answer a ping within a quarter of Quiet then, is left for the next one of the URL: NATS alone notices that after some minutes, with its settings as they are.
+// The node is asked for the bucket then: one that stands still, or is cut off from the others, and has no answer within a quarter of Quiet, is left for the next one of the URL. NATS alone notices the
+// first after some minutes, with its settings as they are, and the second never. Open leaves such a node as well, so that the next Open asks another one.
 //
 // Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
 // leader is elected, some seconds, ops have status Unknown, and the fleet plays on. Reads are answered by the leader: Open
@@ -41,7 +42,7 @@ type Config struct {
 	Replicas int
 	// Timeout bounds one op, and the beginning of a watch. Default 2 s.
 	Timeout time.Duration
-	// Quiet is how long nothing may come of a watch before the node is pinged and the watch begins anew. A machine hears its own writes: set it to a few times their interval, for mesh.Keeper to half of its Lease. Default 15 s.
+	// Quiet is how long nothing may come of a watch before the node is asked for the bucket and the watch begins anew. A machine hears its own writes: set it to a few times their interval, for mesh.Keeper to half of its Lease. Default 15 s.
 	Quiet time.Duration
 }
 
@@ -55,7 +56,7 @@ type Bucket struct {
 	prefix  string
 	timeout time.Duration
 	quiet   time.Duration
-	pinging *sync.Mutex    // held by who asks whether the node answers
+	asking  *sync.Mutex    // held by who asks whether the node reaches the bucket
 	newest  *atomic.Uint64 // revision that was heard of
 }
 
@@ -76,12 +77,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natskv: %w", err)
 	}
-	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second), quiet: cmp.Or(cfg.Quiet, 15*time.Second), pinging: &sync.Mutex{}, newest: &atomic.Uint64{}}
+	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second), quiet: cmp.Or(cfg.Quiet, 15*time.Second), asking: &sync.Mutex{}, newest: &atomic.Uint64{}}
 	b.cfg = jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL}
 	if b.kv, err = b.find(ctx); err == nil {
 		b.stream, err = js.Stream(ctx, "KV_"+cfg.Name)
 	}
 	if err != nil {
+		b.leave(err)
 		return nil, fmt.Errorf("natskv: %s: %w", cfg.Name, err)
 	}
 	return b, nil
@@ -361,7 +363,7 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 		case <-up: // connected again
 			return
 		case <-timer.C:
-			s.b.leaveStill(s.ctx)
+			s.b.leaveMute(s.ctx)
 			return
 		case e, ok := <-w.Updates():
 			if ok && e != nil {
@@ -374,15 +376,24 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 	}
 }
 
-// leaveStill has the connection go to another node when its own doesn't answer. Ops under way are unknown at once then.
-func (b *Bucket) leaveStill(ctx context.Context) {
-	if !b.pinging.TryLock() {
+// leaveMute has the connection go to another node when there is no answer about the bucket through its own. Ops under way are unknown at once then.
+func (b *Bucket) leaveMute(ctx context.Context) {
+	if !b.asking.TryLock() {
 		return // another store's watch asks
 	}
-	defer b.pinging.Unlock()
-	ping, cancel := context.WithTimeout(ctx, b.quiet/4)
+	defer b.asking.Unlock()
+	ask, cancel := context.WithTimeout(ctx, b.quiet/4)
 	defer cancel()
-	if b.nc.IsConnected() && b.nc.FlushWithContext(ping) != nil && ctx.Err() == nil {
+	if _, err := b.js.Stream(ask, "KV_"+b.cfg.Bucket); ctx.Err() == nil {
+		b.leave(err)
+	}
+}
+
+// leave has the connection go to another node when an error says that the bucket wasn't reached.
+func (b *Bucket) leave(err error) {
+	var api *jetstream.APIError
+	mute := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled)
+	if (mute || errors.As(err, &api) && api.Code == 503) && b.nc.IsConnected() {
 		_ = b.nc.ForceReconnect() // it fails for a connection that the program has closed
 	}
 }

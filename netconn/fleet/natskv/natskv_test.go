@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,20 +186,22 @@ func TestAwayAndBack(t *testing.T) {
 	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
 }
 
-// front is a NATS node that can stand still: connections to it are taken and nothing is answered.
+// front is a NATS node that can stand still: connections to it are taken and nothing is answered. It can be alone: it answers pings, and nothing else, as one that doesn't reach the others.
 type front struct {
 	net.Listener
 	to    string
 	still chan struct{} // closed when it stands still
+	alone atomic.Bool
+	late  atomic.Int64 // by how many nanoseconds each way is longer
 	ended chan struct{}
 }
 
 func newFront(t *testing.T, to string) *front {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := &front{l, to, make(chan struct{}), make(chan struct{})}
+	f := &front{Listener: l, to: to, still: make(chan struct{}), ended: make(chan struct{})}
 	var all sync.WaitGroup
-	copies := func(to, from net.Conn) {
+	copies := func(to, from net.Conn, fromNode bool) {
 		defer func() { _, _ = to.Close(), from.Close() }()
 		buf := make([]byte, 1<<16)
 		for {
@@ -207,6 +211,18 @@ func newFront(t *testing.T, to string) *front {
 				<-f.ended
 				return
 			default:
+			}
+			time.Sleep(time.Duration(f.late.Load()))
+			if f.alone.Load() {
+				if !fromNode && bytes.Contains(buf[:n], []byte("PING\r\n")) {
+					_, _ = from.Write([]byte("PONG\r\n"))
+				}
+				if err != nil {
+					return
+				}
+				if !bytes.HasPrefix(buf[:n], []byte("INFO")) && !bytes.HasPrefix(buf[:n], []byte("CONNECT")) {
+					continue
+				}
 			}
 			if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
 				return
@@ -224,8 +240,8 @@ func newFront(t *testing.T, to string) *front {
 				_ = c.Close()
 				continue
 			}
-			all.Go(func() { copies(s, c) })
-			all.Go(func() { copies(c, s) })
+			all.Go(func() { copies(s, c, false) })
+			all.Go(func() { copies(c, s, true) })
 		}
 	})
 	t.Cleanup(func() { close(f.ended); _ = f.Close(); all.Wait() })
@@ -233,6 +249,62 @@ func newFront(t *testing.T, to string) *front {
 }
 
 func (f *front) url() string { return "nats://" + f.Addr().String() }
+
+// fronts has two nodes, of which a connection takes the first, and opens the bucket.
+func fronts(t *testing.T, cfg Config) (first, second *front, nc *nats.Conn) {
+	srv, err := embed.Start(t.TempDir(), 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	to := strings.TrimPrefix(srv.ClientURL(), "nats://")
+	first, second = newFront(t, to), newFront(t, to)
+	nc, err = nats.Connect(first.url()+","+second.url(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.DontRandomize(), nats.Timeout(time.Second))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	require.Equal(t, first.Addr().String(), nc.ConnectedAddr())
+	return first, second, nc
+}
+
+// TestNodeAlone: a node that answers, but doesn't reach the bucket because it is cut off from the others, is left for another one: by who opens the bucket, and by who has it open.
+func TestNodeAlone(t *testing.T) {
+	cfg := Config{Timeout: 500 * time.Millisecond, Quiet: time.Second}
+	first, second, nc := fronts(t, cfg)
+	first.alone.Store(true)
+	var b *Bucket
+	for deadline := time.Now().Add(patience); b == nil; {
+		require.True(t, time.Now().Before(deadline), "it never opens")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		b, _ = Open(ctx, nc, cfg)
+		cancel()
+	}
+	require.Equal(t, second.Addr().String(), nc.ConnectedAddr())
+	s := b.Store(asks{"a."})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	first.alone.Store(false)
+	second.alone.Store(true)
+	r.got = nil
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
+	require.Equal(t, first.Addr().String(), nc.ConnectedAddr())
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 1, Kind: kv.Put, Key: "a.x", Value: []byte("1"), Expect: kv.Any}).Status)
+}
+
+// TestLateNode: a node whose answers all come late, by more than a ping may take, is kept while the watch hears of writes, and no op is lost.
+func TestLateNode(t *testing.T) {
+	cfg := Config{Timeout: patience, Quiet: 2 * time.Second}
+	first, _, nc := fronts(t, cfg)
+	b, err := Open(t.Context(), nc, cfg)
+	require.NoError(t, err)
+	s := b.Store(asks{"a."})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	first.late.Store(int64(350 * time.Millisecond))
+	for id := uint64(1); id <= 6; id++ {
+		require.Equal(t, kv.OK, r.do(kv.Op{ID: id, Kind: kv.Put, Key: "a.x", Value: []byte("1"), Expect: kv.Any}).Status)
+	}
+	require.Zero(t, nc.Statistics.Reconnects)
+}
 
 // TestStandsStill: a node that stands still is left for another one, without settings of NATS' pings.
 func TestStandsStill(t *testing.T) {
