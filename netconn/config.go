@@ -195,7 +195,7 @@ type Redundancy struct {
 	// Adaptive computes the number of repeats from the measured loss, from none on a path without loss up to Copies.
 	Adaptive bool
 	// MaxBits is the largest payload, in bits, that is repeated, up to 65536. Default 8192: what wasn't split. Parts
-	// of split payloads never are.
+	// of split payloads never are. Small bunches aren't merged beyond it while there are repeats.
 	MaxBits int
 }
 

@@ -137,6 +137,9 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	if c.lastEnd == 0 || c.lastEnd != c.out.Len() {
 		return false
 	}
+	if r := &c.cfg.Redundancy; r.Copies > 0 && c.lastBits+bits > r.MaxBits && c.copies() > 0 {
+		return false // it would have no copies any more
+	}
 	width := c.proto.LengthBits(c.lastBits + bits)
 	wider := width - c.proto.LengthBits(c.lastBits)
 	if bits+wider > c.out.Free() {

@@ -246,6 +246,19 @@ func TestLatencyInBursts(t *testing.T) {
 	}
 }
 
+// TestLatencyTogether: where ten messages are written in each tick, and 20 % is lost, what comes late and is answered in one go has copies as well.
+func TestLatencyTogether(t *testing.T) {
+	rtt, _ := echoRuns(t, 4, 4800, 600, 60, func(seed uint64) *echoRun {
+		e := newEchoRun(t, 20, 0, seed*2+1, func(c *Config) {
+			c.Redundancy, c.AckDelay, c.Protocol = Redundancy{Copies: 8, Adaptive: true}, 0, Bunchnet()
+			c.Protocol.Bunch.MaxPacket = 1400
+		})
+		e.together, e.warm = 10, 1200
+		return e
+	})
+	requireLate(t, rtt, 200*time.Millisecond, 0.01)
+}
+
 // TestLatencyFromTheStart: at 20 % loss, where both processes are kept from running for 20 to 150 ms twice a second, the messages after the first 2 s don't
 // wait for a rate that was guessed too low.
 func TestLatencyFromTheStart(t *testing.T) {
