@@ -43,7 +43,7 @@ import (
 // Of Netcode:
 //
 //	bad_format               not a packet of netcode
-//	bad_sequence             its sequence doesn't fit it
+//	bad_sequence             its sequence doesn't fit it, or a client has another Link
 //	bad_version              a request of another version than netcode 1.02
 //	bad_protocol             another ProtocolID
 //	bad_token                a token of another key
@@ -201,6 +201,8 @@ var remedies = map[string]string{
 	"token_used":    "get a token for each dial",
 	"packet":        "give both ends the same Protocol and Coding",
 	"bad_type":      "give both ends the same Link",
+	"bad_sequence":  "give both ends the same Link",
+	"bad_size":      "give both ends the same Link and Checksum",
 	"bad_checksum":  "give both ends the same Link and ProtocolID",
 	"wrong_version": "give both ends the same release of Unreal",
 	"id_connected":  "set Netcode.TakeOver if a client that dials again should replace its former connection",
