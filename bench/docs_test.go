@@ -749,3 +749,24 @@ func TestDocsFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsCompared: each claim in the comparison with others has its source, or a command that shows it.
+func TestDocsCompared(t *testing.T) {
+	b, err := os.ReadFile("../examples/guide/COMPARED.md")
+	require.NoError(t, err)
+	rows, head := 0, true
+	for s := range strings.SplitSeq(string(b), "\n") {
+		if !strings.HasPrefix(s, "| ") || strings.HasPrefix(s, "|-") {
+			head = true
+			continue
+		}
+		if head {
+			head = false
+			continue
+		}
+		if rows++; !regexp.MustCompile(`\]\(https://\S+\) \|$|\| ` + "`(go|cd) .*` \\|$").MatchString(s) {
+			t.Errorf("COMPARED.md claims without a source or a command: %s", s)
+		}
+	}
+	require.Greater(t, rows, 15)
+}
