@@ -397,3 +397,33 @@ func TestAwayAnswers(t *testing.T) {
 	require.False(t, s.keeper.Over())
 	require.Equal(t, promised, ended)
 }
+
+// TestOneWay: a cut of one direction. Between two servers, whoever doesn't hear the other, no lease ends, and all converge when it is over. Between a server and the store, in either direction, that server is over after its
+// lease, and no other; with Away as well, since the others have the store.
+func TestOneWay(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		ended    int
+	}{{"server1", "server2", 0}, {"server2", "server1", 0}, {"server3", storeHost, 1}, {storeHost, "server3", 1}} {
+		for _, away := range []string{"", "20000"} {
+			s := quietPlain(*first)
+			s.Servers, s.Run, s.Settle = 5, 16*time.Second, 120*time.Second
+			s.Set("store", "1")
+			if away != "" {
+				s.Set("away", away)
+			}
+			s.Faults = []simtest.Fault{{At: 4 * time.Second, Kind: simtest.CutOne, Host: c.from, Other: c.to, For: 6 * time.Second}}
+			r, g := playPlain(s, nil)
+			if !r.OK() {
+				t.Fatalf("from %s to %s, away %q: seed %d: %v", c.from, c.to, away, *first, r.Failure)
+			}
+			over := 0
+			for _, s := range g.servers {
+				over += s.boots - 1
+			}
+			if over < c.ended || c.ended == 0 && over > 0 || c.ended > 0 && g.servers[2].boots-1 != over {
+				t.Fatalf("from %s to %s, away %q: seed %d: %d servers ended", c.from, c.to, away, *first, over)
+			}
+		}
+	}
+}
