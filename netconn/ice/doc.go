@@ -41,6 +41,8 @@
 //
 // The machine's addresses are looked at every second, and STUN servers asked every 15 s, and when the machine's addresses change: those of another network are
 // told as long as the Signal carries messages. A relay that knew this end by its old address is asked for another one.
+// Each relay is asked every 15 s whether it knows this end, and when nothing comes from it for 2 s though something was sent. One that has forgotten this end, since it
+// was started again or this machine slept for too long, is asked for another address: one that says so within 3 s, one that is silent within 8 s.
 //
 // Each path that answered is checked once a second. When the one in use hasn't answered for 2.5 s, and another one has, the guest changes to that, and so
 // does the host. When a better one answers later, both change too. The driver's session isn't disturbed: a guest's address for the driver stays. When

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,11 +94,29 @@ func (p *permits) makeRoom(now time.Duration) bool {
 	return oldest.IsValid()
 }
 
-// askRelay asks for a permission.
+// renew has each address asked for again with the next datagram to it: the relay may have forgotten them.
+func (p *permits) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.of {
+		t.again = 0
+	}
+}
+
+// forgotten is what a relay answers that has no address for this end, or doesn't know its name any more.
+var forgotten = []stun.ErrorCode{stun.CodeAllocMismatch, stun.CodeUnauthorized, stun.CodeWrongCredentials}
+
+// askRelay asks for a permission. A relay that has forgotten this end is lost.
 func (r *relay) askRelay(a netip.Addr) (err error) {
 	for range 3 { // the first answer may only be another nonce
 		err = r.client.CreatePermission(&net.UDPAddr{IP: a.AsSlice()})
-		if refused := (*stun.TurnError)(nil); err == nil || errors.As(err, &refused) || isDone(r.ended) {
+		if refused := (*stun.TurnError)(nil); errors.As(err, &refused) {
+			if slices.Contains(forgotten, refused.ErrorCodeAttr.Code) {
+				r.end()
+			}
+			break
+		}
+		if err == nil || isDone(r.ended) {
 			break
 		}
 	}

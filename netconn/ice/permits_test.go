@@ -71,6 +71,22 @@ func TestPermissionIsKept(t *testing.T) {
 	require.Zero(t, r.says(numbered(1)))
 }
 
+// TestPermissionsAreRenewed: a relay may have forgotten whom it lets in, since this machine slept; then all that are sent to are asked for again.
+func TestPermissionsAreRenewed(t *testing.T) {
+	asks := 0
+	r := asked(func(netip.Addr) error { asks++; return nil })
+	for range 3 {
+		require.Equal(t, 1, r.says(numbered(1)))
+		require.Equal(t, 1, r.says(numbered(2)))
+	}
+	require.Equal(t, 2, asks)
+	r.permits.renew()
+	for range 3 {
+		require.Equal(t, 1, r.says(numbered(1)), "it may still be let in")
+	}
+	require.Equal(t, 3, asks)
+}
+
 // TestPermissionsAreGivenBack: addresses that nothing is sent to any more make room for others, those in use don't.
 func TestPermissionsAreGivenBack(t *testing.T) {
 	asks := map[netip.Addr]int{}

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/stun/v4"
@@ -26,6 +27,9 @@ const (
 	relayRarely    = 30 * time.Second
 )
 
+// relaySilent is how long nothing comes from the server, though something was sent, when it is asked whether it knows this end; relayAnswer is the time for its answer.
+var relaySilent, relayAnswer = 2 * time.Second, 5 * time.Second
+
 // relay is an allocation at a TURN server.
 type relay struct {
 	base
@@ -37,8 +41,11 @@ type relay struct {
 	alloc   net.PacketConn
 	out     mailbox.Outbox
 	permits permits
+	stream  bool // conn is over TCP
 	ended   chan struct{}
 	once    sync.Once
+
+	heard, relayed, sent atomic.Int64 // when anything came from the server, when it relayed something, and when it was given something to relay; as node.now
 
 	mu sync.Mutex // of alloc, until it is there
 }
@@ -169,7 +176,7 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{n: n, server: server, local: localTo(server), out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{})}
+	r := &relay{n: n, server: server, local: localTo(server), stream: u.Proto == stun.ProtoTypeTCP, out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{})}
 	r.permits.of, r.permits.ask = map[netip.Addr]*permit{}, r.askRelay
 	var d net.Dialer
 	switch {
@@ -226,6 +233,7 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	r.base = base{relay: true, addr: netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), write: r.write}
 	n.wg.Go(r.read)
 	n.wg.Go(r.send)
+	n.wg.Go(r.watch)
 	return r, nil
 }
 
@@ -238,6 +246,7 @@ func (r *relay) receive() {
 			r.end()
 			return
 		}
+		r.heard.Store(int64(r.n.now()))
 		_, _ = r.client.HandleInbound(p[:k], from) // the answer to nothing is of no use
 	}
 }
@@ -251,6 +260,7 @@ func (r *relay) read() {
 			r.end()
 			return
 		}
+		r.relayed.Store(int64(r.n.now()))
 		if a, ok := from.(*net.UDPAddr); ok {
 			at := a.AddrPort()
 			r.n.receive(&r.base, p[:k], netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
@@ -300,9 +310,72 @@ func (r *relay) send() {
 			ip := netip.AddrFrom16([16]byte(d)).Unmap()
 			to := net.UDPAddr{IP: ip.AsSlice(), Port: int(binary.BigEndian.Uint16(d[16:]))}
 			if m.Build(stun.TransactionID, kind, &indication{to, d[addrBytes:]}) == nil {
+				r.sent.Store(int64(r.n.now()))
 				_, _ = r.client.WriteTo(m.Raw, r.client.TURNServerAddr()) // lost, as on the network
 			}
 		}
+	}
+}
+
+// watch asks the server from time to time whether it knows this end, so that the router between them does too, and soon when nothing comes though something was
+// sent. A server that is started again, or for which this machine slept too long, has forgotten its addresses; pion goes on refreshing them for ever.
+func (r *relay) watch() {
+	ticker := time.NewTicker(relaySilent / 4)
+	defer ticker.Stop()
+	var asked time.Duration
+	for {
+		select {
+		case <-ticker.C:
+		case <-r.ended:
+			return
+		}
+		now, heard := r.n.now(), time.Duration(r.heard.Load())
+		silent := time.Duration(r.sent.Load()) > heard && now-max(heard, asked) >= relaySilent
+		if !silent && now-asked < askAgain {
+			continue
+		}
+		if asked = now; silent {
+			r.permits.renew()
+		}
+		if !r.known(now) {
+			r.end()
+			return
+		}
+	}
+}
+
+// known asks the server for a permission that changes nothing, and reports false when it doesn't answer that and still answers what strangers may ask. Without
+// an answer to either the network may be gone, after which a server that is asked by UDP may still know this end.
+func (r *relay) known(now time.Duration) bool {
+	answer, there := make(chan error, 1), make(chan error, 1)
+	r.permits.mu.Lock()
+	if !isDone(r.ended) {
+		r.permits.asking.Go(func() { answer <- r.permits.ask(r.addr.Addr()) })
+		r.permits.asking.Go(func() {
+			_, err := r.client.SendBindingRequestTo(r.client.TURNServerAddr())
+			there <- err
+		})
+	}
+	r.permits.mu.Unlock()
+	timer := time.NewTimer(relayAnswer)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		if refused := (*stun.TurnError)(nil); err == nil || errors.As(err, &refused) {
+			return true // askRelay ends the relay if it is lost
+		}
+	case <-r.ended:
+		return true
+	case <-timer.C:
+	}
+	if time.Duration(r.relayed.Load()) > now {
+		return true
+	}
+	select {
+	case err := <-there:
+		return err != nil
+	default:
+		return !r.stream
 	}
 }
 
