@@ -139,12 +139,12 @@
 //
 // A process that comes 100 to 300 ms late about once a second loses that time, a sixth, and little more: it uses 77 to
 // 83 % of the link at 60 Hz. Where both processes do, the share is 67 to 78 %. While a connection starts, one such
-// delay of either process costs up to a second and a half. Where it is the peer's, it cost up to 3 s in 26 of 864
+// delay of either process costs up to a second and a half. Where it is the peer's, it cost up to 3 s in 25 of 864
 // simulated starts (TestLatePeerAtTheStart).
 //
 // Where processes get a CPU for 200 ms at a time, and then none for 50 to 500 ms, a connection finds its rate as well,
 // from its start on: in 432 runs it has at least a 25th of a link of 10 or 100 Mbit/s. Where that happens to both ends,
-// each on its own, 12 of 144 runs stay below, at 22 to 330 kB/s (TestStarved).
+// each on its own, 4 of 144 runs stay below, at 37 to 330 kB/s (TestStarved).
 //
 // Small senders were tried on a path of 10 Mbit/s that loses 5, 10 or 20 % of packets and acks (TestLossHoldsUpNoSmallSender
 // prints these). The application sends 2 to 200 kB/s, some with 21 kB more at once each second. With round trip times of
