@@ -66,7 +66,7 @@ type entry struct {
 type request struct {
 	view  *View
 	op    kv.Op
-	since uint64 // the newest revision when op was begun
+	since uint64 // the newest revision that its machine knew of when op was begun
 	watch uint64 // not 0: begin the watch of this number
 }
 
@@ -209,9 +209,10 @@ func (s *Store) do(now time.Time, q request) {
 		}
 		r = kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown}
 	}
+	newest := s.rev
 	s.world.At(s.world.Now()+s.delay(), func() {
 		if s.reaches(v) {
-			v.in = append(v.in, r)
+			v.in, v.came = append(v.in, r), max(v.came, newest)
 		}
 	})
 }
@@ -243,7 +244,7 @@ func (s *Store) tell(v *View, e kv.Event) {
 		case !s.reaches(v):
 			s.breakWatch(v)
 		default:
-			v.in = append(v.in, e)
+			v.in, v.came = append(v.in, e), max(v.came, e.Revision)
 			v.broken = v.broken && e.Kind != kv.Current
 		}
 	})
@@ -279,6 +280,8 @@ type View struct {
 	broken  bool
 	latest  time.Duration
 	retired bool
+	came    uint64 // the newest revision that something in in is of, or was
+	known   uint64 // and of what Events has returned
 }
 
 // watchAgain is how long after it broke, or was asked for, a watch is asked for again.
@@ -308,7 +311,7 @@ func (v *View) Do(op kv.Op) {
 		s.Counters.LostOps++
 		return
 	}
-	v.send(request{view: v, op: op, since: v.store.rev})
+	v.send(request{view: v, op: op, since: v.known})
 }
 
 func (v *View) send(r request) {
@@ -330,6 +333,6 @@ func (v *View) Events() []kv.Event {
 		v.asked = now
 		v.send(request{view: v, watch: v.number})
 	}
-	v.in, v.out = v.out[:0], v.in
+	v.in, v.out, v.known = v.out[:0], v.in, v.came
 	return v.out
 }
