@@ -690,3 +690,22 @@ func TestSleepEndsTheCount(t *testing.T) {
 		p.serves(t, 5)
 	}
 }
+
+// TestHolesGoAlong: the place of a call that a former server kept for itself goes on to the next one, without a name, when its actor departs again before the client has had it.
+func TestHolesGoAlong(t *testing.T) {
+	for _, except := range [][]Procedure{nil, {poke}} {
+		p := newPair(t)
+		p.s.cfg.IDs.Servers = 2
+		p.serves(t, 4)
+		a := p.newPupil(t)
+		a.SetOwner(p.l.peer)
+		p.serves(t, 4)
+		k := p.s.unheld.take()
+		k.rpc, k.name, k.def, k.given = holeCall, "hole", reservedCall, true
+		v := p.l.peer.views[a.base()]
+		v.calls = append(v.calls, k)
+		data, err := p.s.Depart(a, nil, except...)
+		require.NoError(t, err)
+		require.Equal(t, []byte{1, 0}, data[len(data)-2:], "one call, of a name of no bytes")
+	}
+}
