@@ -125,12 +125,14 @@ func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
 func (r *Redialer) TickDispatch(now time.Time) {
+	slept := false
 	if !r.tick.IsZero() {
 		r.now += max(now.Sub(r.tick), 0)
+		slept = now.Sub(r.tick) >= sleepTime
 	}
 	r.tick = now
 	r.conn.dispatch(now)
-	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
+	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (slept || r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
 	r.next.dispatch(now)
@@ -142,6 +144,9 @@ func (r *Redialer) TickDispatch(now time.Time) {
 		r.dial()
 	}
 }
+
+// sleepTime is how long after the last tick a dial in progress is of no use, since the server has given it up: a page in the background ticks once a minute.
+const sleepTime = 5 * time.Second
 
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {

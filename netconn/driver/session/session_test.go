@@ -56,11 +56,17 @@ func (g serverGame) Tick(now time.Time) error {
 
 type clientGame struct {
 	*session.Redialer
-	conn *driver.Conn
-	back time.Duration // its clock was set
+	conn  *driver.Conn
+	back  time.Duration // its clock was set
+	every time.Duration // it ticks; 0 is each time
+	last  time.Time     // when it did
 }
 
 func (g *clientGame) Tick(now time.Time) error {
+	if now.Sub(g.last) < g.every {
+		return nil
+	}
+	g.last = now
 	g.TickDispatch(now.Add(-g.back))
 	g.TickFlush(now.Add(-g.back))
 	return nil

@@ -1,0 +1,78 @@
+package session_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestBackgroundTab: a client that ticks once a second, as a page in the background does at first, stays. One that ticks once a minute, as that page does after five
+// minutes, is away after a while. Within a second of its being seen again it is back.
+func TestBackgroundTab(t *testing.T) {
+	seeds := uint64(1)
+	if os.Getenv("CI") != "" {
+		seeds = 5
+	}
+	for seed := range seeds {
+		r := newRig(t, 1+seed, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+		r.world.RunUntil(3 * time.Second)
+		ann := r.clients["Ann"]
+		ann.every = time.Second
+		r.world.RunUntil(time.Minute)
+		require.Equal(t, []string{"new"}, r.of("Ann"), "seed %d", 1+seed)
+		require.Equal(t, 1, r.dials, "seed %d", 1+seed)
+		for i := range time.Duration(30) {
+			ann.every = time.Minute
+			r.world.RunUntil(r.world.Now() + (63+7*i)*time.Second) // so that a dial of the minute's tick is more or less old
+			dials := r.dials
+			ann.every = 0
+			r.world.RunUntil(r.world.Now() + time.Second)
+			require.Nil(t, r.world.Failure())
+			require.NoError(t, ann.Err(), "seed %d", 1+seed)
+			here, _ := r.players.Len()
+			require.Equal(t, 2, here, "seed %d, at %v: %v", 1+seed, r.world.Now(), r.told)
+			require.True(t, ann.conn.Joined() && !ann.conn.Closed(), "seed %d, at %v", 1+seed, r.world.Now())
+			require.LessOrEqual(t, r.dials-dials, 2, "seed %d", 1+seed)
+		}
+		require.Contains(t, r.of("Ann"), "back", "seed %d", 1+seed)
+	}
+}
+
+// TestSleepingLaptop: a machine that stands still for seconds or hours, whether or not its clock goes on meanwhile, and wakes up with another address, is back within
+// a second.
+func TestSleepingLaptop(t *testing.T) {
+	sleeps := []time.Duration{2 * time.Second, 7 * time.Second, 25 * time.Second}
+	if os.Getenv("CI") != "" {
+		sleeps = append(sleeps, 4*time.Second, 10*time.Minute, 5*time.Hour)
+	}
+	for _, asleep := range sleeps {
+		for _, stands := range []bool{false, true} {
+			for _, moved := range []bool{false, true} {
+				r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.config.Keep = 24 * time.Hour })
+				r.world.RunUntil(3 * time.Second)
+				ann := r.clients["Ann"]
+				ann.every = asleep
+				r.world.RunUntil(r.world.Now() + asleep)
+				if stands {
+					ann.back = asleep
+				}
+				if moved {
+					r.world.Host("Ann").Rebind()
+				}
+				ann.every = 0
+				r.world.RunUntil(r.world.Now() + time.Second)
+				require.Nil(t, r.world.Failure())
+				require.NoError(t, ann.Err())
+				here, _ := r.players.Len()
+				require.Equal(t, 2, here, "asleep for %v, stands %v, moved %v: %v", asleep, stands, moved, r.told)
+				require.True(t, ann.conn.Joined() && !ann.conn.Closed())
+				require.NotEqual(t, netconn.TimedOut, ann.conn.Result().Code)
+			}
+		}
+	}
+}
