@@ -64,7 +64,8 @@
 //	a capture        64 MiB, with Save.Capture
 //	memory           Config.MaxBytes, 64 MiB, for what is kept. The oldest is dropped first. Each film in use holds what it shows, up to
 //	                 as much again
-//	more memory      outside Config.MaxBytes: the buffers of a replay.Recorder, and its list of checkpoints, 1.5 MiB at most
+//	more memory      outside Config.MaxBytes: the buffers of a replay.Recorder, and its list of checkpoints, 1.5 MiB at most; of a client, the
+//	                 values that are shown now, of 4096 actors at most
 //	work             for each record, packet, call and ack some bytes in a log; and as for any recording, the actors that changed. A Step
 //	                 looks at 32 actors for values that nobody is told. A checkpoint, each 5 s, copies at most 512 actors a Step
 //	a client's Look  the actors that it owns, and 256 others in turn. A field that is neither a number nor a string is formatted, which
