@@ -35,6 +35,19 @@ func filesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
+// witnessed is a recorder that has seen a second of a world with a Witness.
+func witnessed(t *testing.T, save flight.Saving) *flight.Recorder {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Witness", (*Witness)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{Save: save})
+	require.NoError(t, err)
+	require.NoError(t, w.Spawn(&Witness{}))
+	for n := range time.Duration(60) {
+		w.Step(n * time.Second / 60)
+	}
+	return rec
+}
+
 // TestFilmsAreWhole: no file has a film's name before the film is whole, so that a process that is killed meanwhile leaves no cut film. What it
 // leaves, and a film that another process writes to the same folder, is never overwritten, and hinders no film.
 func TestFilmsAreWhole(t *testing.T) {
@@ -43,14 +56,7 @@ func TestFilmsAreWhole(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	var amid [][]string
-	w := actorrep.NewServer(actorrep.Config{})
-	require.NoError(t, w.Register("Witness", (*Witness)(nil)))
-	rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Saved: told.saved}})
-	require.NoError(t, err)
-	require.NoError(t, w.Spawn(&Witness{}))
-	for n := range time.Duration(60) {
-		w.Step(n * time.Second / 60)
-	}
+	rec := witnessed(t, flight.Saving{Dir: dir, Saved: told.saved})
 	askedWhere = func() { amid = append(amid, filesIn(t, dir)) }
 	defer func() { askedWhere = func() {} }()
 	require.PanicsWithValue(t, errBoom, func() {
@@ -73,14 +79,7 @@ func TestFilmsAreWhole(t *testing.T) {
 // TestFilmThatPanics: an actor's Location that panics while a film is made, where the game never calls it, ends no game: Saved is told, and no file is left.
 func TestFilmThatPanics(t *testing.T) {
 	dir, told := t.TempDir(), newSaves()
-	w := actorrep.NewServer(actorrep.Config{})
-	require.NoError(t, w.Register("Witness", (*Witness)(nil)))
-	rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Saved: told.saved}})
-	require.NoError(t, err)
-	require.NoError(t, w.Spawn(&Witness{}))
-	for n := range time.Duration(60) {
-		w.Step(n * time.Second / 60)
-	}
+	rec := witnessed(t, flight.Saving{Dir: dir, Saved: told.saved})
 	askedWhere = func() { panic(errBoom) }
 	defer func() { askedWhere = func() {} }()
 	require.NoError(t, rec.Save("a key"))

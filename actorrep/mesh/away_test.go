@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,14 +177,7 @@ func TestStranger(t *testing.T) {
 
 // TestAway is TestKept with a store that goes away from all or some.
 func TestAway(t *testing.T) {
-	n := *keptSeeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 20
-	default:
-		n = 3
-	}
+	n := seedsToPlay(*keptSeeds, 20, 3)
 	var rounds, granted uint64
 	ended := 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
@@ -218,11 +210,7 @@ func TestAwayPlanted(t *testing.T) {
 	if r, _ := playPlain(drawn, nil); !r.OK() {
 		t.Fatalf("without a fault: %v", r.Failure)
 	}
-	plants := []struct {
-		found uint64 // a seed of drawAway that has found it before; then others are tried. 0: it shows in drawn
-		what  string
-		keeperFault
-	}{
+	plants := []planted{ // found is a seed of drawAway, or 0 where it shows in drawn
 		{20, "it takes its question for the answer", keeperFault{step: func(k *Keeper) {
 			for _, n := range k.z.neighbours {
 				n.granted = max(n.granted, n.ask)
@@ -263,30 +251,14 @@ func TestAwayPlanted(t *testing.T) {
 			}
 		}}},
 	}
-	seeds := uint64(60)
-	if os.Getenv("CI") == "" || testing.Short() {
-		plants = plants[:3]
-	}
-	for _, p := range plants {
-		found := false
-		for n := uint64(0); n <= seeds && !found; n++ {
-			seed := n
-			if n == 0 {
-				seed = p.found
-			}
-			s := drawAway(seed)
-			if seed == 0 {
-				s = drawn
-			}
-			r, _ := playPlain(s, func(g *plain) { g.fault = p.keeperFault })
-			if found = !r.OK(); found {
-				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
-			}
+	expectFound(t, plants, 3, func(seed uint64, p planted) simtest.Result {
+		s := drawAway(seed)
+		if seed == 0 {
+			s = drawn
 		}
-		if !found {
-			t.Errorf("%s: not found in %d seeds", p.what, seeds)
-		}
-	}
+		r, _ := playPlain(s, func(g *plain) { g.fault = p.keeperFault })
+		return r
+	})
 }
 
 // beside is a server with a store, and what another one, b, says, which is the test.

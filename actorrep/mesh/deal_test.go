@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -25,14 +24,7 @@ func drawDeals(seed uint64) simtest.Script {
 
 // TestDeals is TestKept with sheep that deal by Keeper.Deal, at whichever servers they are: gold is neither lost nor doubled, and all is settled in the end.
 func TestDeals(t *testing.T) {
-	n := *keptSeeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 20
-	default:
-		n = 4
-	}
+	n := seedsToPlay(*keptSeeds, 20, 4)
 	trades, dealt, back, restored := 0, 0, 0, 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playPlain(drawDeals(seed), nil)
@@ -56,11 +48,7 @@ func TestDealsPlanted(t *testing.T) {
 			}
 		}
 	}
-	plants := []struct {
-		found uint64 // a seed that has found it before; then others are tried
-		what  string
-		keeperFault
-	}{
+	plants := []planted{
 		{2, "it says a deal before the store has it", keeperFault{step: func(k *Keeper) {
 			each(k, func(d *dealing) { d.kept = d.kept || !d.taken })
 		}}},
@@ -97,26 +85,10 @@ func TestDealsPlanted(t *testing.T) {
 			}
 		}}},
 	}
-	seeds := uint64(60)
-	if os.Getenv("CI") == "" || testing.Short() {
-		plants = plants[:3]
-	}
-	for _, p := range plants {
-		found := false
-		for n := uint64(0); n <= seeds && !found; n++ {
-			seed := n
-			if n == 0 {
-				seed = p.found
-			}
-			r, _ := playPlain(drawDeals(seed), func(g *plain) { g.fault = p.keeperFault })
-			if found = !r.OK(); found {
-				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
-			}
-		}
-		if !found {
-			t.Errorf("%s: not found in %d seeds", p.what, seeds)
-		}
-	}
+	expectFound(t, plants, 3, func(seed uint64, p planted) simtest.Result {
+		r, _ := playPlain(drawDeals(seed), func(g *plain) { g.fault = p.keeperFault })
+		return r
+	})
 }
 
 // TestDealBounds: what can't be dealt is told to who asked, and nothing has begun.

@@ -3,7 +3,6 @@ package mesh
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -113,14 +112,7 @@ func TestDurableWrites(t *testing.T) {
 // TestDurable: servers crash, with a store that loses ops and answers, and no checkpoint is ever written: what has changed in a durable field is there after a take-over if it was set a third of a second
 // before the crash and the store is well, and is in the store in the end in any case.
 func TestDurable(t *testing.T) {
-	n := *keptSeeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 10
-	default:
-		n = 2
-	}
+	n := seedsToPlay(*keptSeeds, 10, 2)
 	restored := 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		s := drawKept(seed)

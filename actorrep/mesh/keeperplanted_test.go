@@ -1,23 +1,19 @@
 package mesh
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/kv"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
 )
 
 // TestKeptPlanted plants faults in leases, epochs, take-over and records, and expects each to be found.
 func TestKeptPlanted(t *testing.T) {
 	first := map[string][]byte{} // the first state of each claim
 	is := func(op *kv.Op, kind string) bool { return strings.HasPrefix(op.Key, "mesh."+kind+".") }
-	plants := []struct {
-		found uint64 // a seed that has found it before; then others are tried. 0: none, and a fifth of the answers get lost
-		what  string
-		keeperFault
-	}{
+	plants := []planted{ // found is 0 where a fifth of the answers get lost
 		{2, "it says that the store has what was only asked for", keeperFault{step: func(k *Keeper) {
 			for _, a := range k.list {
 				k.tell(a, a.want, nil)
@@ -117,32 +113,16 @@ func TestKeptPlanted(t *testing.T) {
 			}
 		}}},
 	}
-	seeds := uint64(60)
-	if os.Getenv("CI") == "" || testing.Short() {
-		plants = plants[:3]
-	}
-	for _, p := range plants {
-		found := false
-		for n := uint64(0); n <= seeds && !found; n++ {
-			seed := n
-			if n == 0 {
-				seed = p.found
-			}
-			clear(first)
-			s := drawKept(seed)
-			if p.found == 0 { // it shows when answers get lost
-				s.Set("lostresult", "20")
-				if r, _ := playPlain(s, nil); !r.OK() {
-					t.Fatalf("without a fault: seed %d: %v", seed, r.Failure)
-				}
-			}
-			r, _ := playPlain(s, func(g *plain) { g.fault = p.keeperFault })
-			if found = !r.OK(); found {
-				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
+	expectFound(t, plants, 3, func(seed uint64, p planted) simtest.Result {
+		clear(first)
+		s := drawKept(seed)
+		if p.found == 0 { // it shows when answers get lost
+			s.Set("lostresult", "20")
+			if r, _ := playPlain(s, nil); !r.OK() {
+				t.Fatalf("without a fault: seed %d: %v", seed, r.Failure)
 			}
 		}
-		if !found {
-			t.Errorf("%s: not found in %d seeds", p.what, seeds)
-		}
-	}
+		r, _ := playPlain(s, func(g *plain) { g.fault = p.keeperFault })
+		return r
+	})
 }

@@ -79,6 +79,37 @@ type keeperFault struct {
 	op    func(op *kv.Op)
 }
 
+// planted is a fault in a Keeper that a simulation is expected to find.
+type planted struct {
+	found uint64 // a seed that has found it before; then others are tried
+	what  string
+	keeperFault
+}
+
+// expectFound plays each fault with seeds until one finds it; the first few only, unless CI is set.
+func expectFound(t *testing.T, plants []planted, few int, play func(seed uint64, p planted) simtest.Result) {
+	const seeds = 60
+	if os.Getenv("CI") == "" || testing.Short() {
+		plants = plants[:few]
+	}
+	for _, p := range plants {
+		found := false
+		for n := uint64(0); n <= seeds && !found; n++ {
+			seed := n
+			if n == 0 {
+				seed = p.found
+			}
+			r := play(seed, p)
+			if found = !r.OK(); found {
+				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
+			}
+		}
+		if !found {
+			t.Errorf("%s: not found in %d seeds", p.what, seeds)
+		}
+	}
+}
+
 // purse is what is durable of a sheep.
 type purse struct {
 	Gold, Minted int
@@ -602,14 +633,7 @@ var (
 // TestKept plays a world of zones whose servers crash, restart, stand still, are cut off and have wrong clocks, with a store that is slow, late and leaves open what happened: each actor has
 // one authority at any time, what the store has said that it has is never lost, gold is neither lost nor doubled, all zones and players come back.
 func TestKept(t *testing.T) {
-	n := *keptSeeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 20
-	default:
-		n = 3
-	}
+	n := seedsToPlay(*keptSeeds, 20, 3)
 	var took []time.Duration
 	restored, trades, ended := 0, 0, 0
 	seeds := []uint64{118, 456} // they have found what others hadn't

@@ -528,17 +528,21 @@ var (
 	first = flag.Uint64("first", 1, "the first of them")
 )
 
+// seedsToPlay is how many seeds a test plays: as many as were asked for, or else more where CI is set.
+func seedsToPlay(asked, long, short int) int {
+	switch {
+	case asked > 0:
+		return asked
+	case os.Getenv("CI") != "" && !testing.Short():
+		return long
+	}
+	return short
+}
+
 // TestSimulated plays meshes with crashes, pauses, partitions, and packets that are lost, late and doubled: a player is one server's at any time, its state is what it was, each input and each
 // note comes once and in order, and in the end everybody plays somewhere.
 func TestSimulated(t *testing.T) {
-	n := *seeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 400
-	default:
-		n = 50
-	}
+	n := seedsToPlay(*seeds, 400, 50)
 	var sum tally
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playMesh(drawMesh(seed))

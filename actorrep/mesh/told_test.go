@@ -3,7 +3,6 @@ package mesh
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -97,14 +96,7 @@ func (g *plain) untold() string {
 
 // TestTold is TestKept with clients that ask for things: what a client was told that is done isn't lost by a take-over, nothing is done twice, and in the end everything is done and told.
 func TestTold(t *testing.T) {
-	n := *keptSeeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 20
-	default:
-		n = 3
-	}
+	n := seedsToPlay(*keptSeeds, 20, 3)
 	told, restored := 0, 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playPlain(drawTold(seed), nil)
@@ -121,56 +113,31 @@ func TestTold(t *testing.T) {
 
 // TestToldPlanted plants faults by which clients are told too early, and expects each to be found.
 func TestToldPlanted(t *testing.T) {
-	plants := []struct {
-		found uint64 // a seed that has found it before; then others are tried
-		what  string
-		plant func(g *plain)
-	}{
-		{2, "the game tells its client at once", func(g *plain) { g.hasty = true }},
-		{4, "it tells when it has asked the store, before the answer", func(g *plain) {
-			g.fault.step = func(k *Keeper) {
-				for _, a := range k.list {
-					if a.busy {
-						k.tell(a, a.last.want, nil)
-					}
+	const hasty = "the game tells its client at once"
+	plants := []planted{
+		{2, hasty, keeperFault{}},
+		{4, "it tells when it has asked the store, before the answer", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				if a.busy {
+					k.tell(a, a.last.want, nil)
 				}
 			}
-		}},
-		{3, "a write tells of what was changed after it", func(g *plain) {
-			g.fault.step = func(k *Keeper) {
-				for _, a := range k.list {
-					if a.busy {
-						a.last.want = a.want
-					}
+		}}},
+		{3, "a write tells of what was changed after it", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				if a.busy {
+					a.last.want = a.want
 				}
 			}
-		}},
-		{11, "it tells of what the store has refused", func(g *plain) {
-			g.fault.event = func(e *kv.Event) {
-				if e.Kind == kv.Result && e.Status == kv.Conflict {
-					e.Status = kv.OK
-				}
+		}}},
+		{11, "it tells of what the store has refused", keeperFault{event: func(e *kv.Event) {
+			if e.Kind == kv.Result && e.Status == kv.Conflict {
+				e.Status = kv.OK
 			}
-		}},
+		}}},
 	}
-	seeds := uint64(60)
-	if os.Getenv("CI") == "" || testing.Short() {
-		plants = plants[:2]
-	}
-	for _, p := range plants {
-		found := false
-		for n := uint64(0); n <= seeds && !found; n++ {
-			seed := n
-			if n == 0 {
-				seed = p.found
-			}
-			r, _ := playPlain(drawTold(seed), p.plant)
-			if found = !r.OK(); found {
-				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
-			}
-		}
-		if !found {
-			t.Errorf("%s: not found in %d seeds", p.what, seeds)
-		}
-	}
+	expectFound(t, plants, 2, func(seed uint64, p planted) simtest.Result {
+		r, _ := playPlain(drawTold(seed), func(g *plain) { g.fault, g.hasty = p.keeperFault, p.what == hasty })
+		return r
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -951,14 +950,7 @@ func (c *zoneClient) look(e *zoneEnd, server string) {
 // TestZones plays one world on four servers, with lost, late and doubled packets, pauses, partitions that end connections, and a new table while all run: each actor has one
 // authority at any time, nobody sees a value go back, and in the end everybody sees what there is.
 func TestZones(t *testing.T) {
-	n := *seeds
-	switch {
-	case n > 0:
-	case os.Getenv("CI") != "" && !testing.Short():
-		n = 20
-	default:
-		n = 3
-	}
+	n := seedsToPlay(*seeds, 20, 3)
 	var sum ZoneCounters
 	moves, calls := 0, 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
