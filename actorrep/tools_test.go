@@ -279,6 +279,7 @@ func TestSchemaRetyped(t *testing.T) {
 		require.Contains(t, said, "tank")
 		require.Contains(t, said, "Armor")
 		require.NotContains(t, said, "Pos ")
+		require.NotContains(t, said, actorrep.ErrNoClass.Error(), "it is registered, and doesn't fit")
 	}
 	require.False(t, l.S.Closed())
 }
