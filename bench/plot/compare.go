@@ -311,7 +311,9 @@ func logarithmic(a *plot.Axis) {
 			for i := 1.0; i < 10; i++ {
 				t := plot.Tick{Value: i * decade}
 				if i == 1 || i == 2 || i == 5 {
-					t.Label = strconv.FormatFloat(t.Value, 'g', 4, 64)
+					if t.Label = strconv.FormatFloat(t.Value, 'g', 4, 64); t.Value >= 1 && t.Value < 1e7 {
+						t.Label = thousands(int(t.Value))
+					}
 				}
 				if t.Value >= low && t.Value <= high {
 					all = append(all, t)
