@@ -53,12 +53,15 @@ func reportProblem(pass *analysis.Pass, f *field, p tagProblem) {
 	report(pass, at, sure, fixes, "%s: %s", f.name, p.message)
 }
 
-// misfit is the first part of a field that an option isn't for; "" when there is none. Of values that aren't numbers,
-// options are only idle.
+// misfit is the first part of a field that an option isn't for; "" when there is none. Of values that aren't numbers, and are in a struct or an array, options are
+// only idle.
 func misfit(f *field, list []part) (opt *tagOption, message string) {
 	o := f.options
 	for _, p := range list {
 		if p.kind > partRef {
+			if opt := o.numeric(); opt != nil && p.bare && (p.kind == partCustom || isString(p.typ)) {
+				return opt, fmt.Sprintf("%s= is for numbers, and %s is %s; cap= bounds a text", opt.key, p.path, describe(p.typ))
+			}
 			continue
 		}
 		switch {
@@ -75,6 +78,24 @@ func misfit(f *field, list []part) (opt *tagOption, message string) {
 		}
 	}
 	return nil, ""
+}
+
+// ofNumbers is the options that are for numbers, nil where there is none.
+func (o *tagOptions) ofNumbers() [4]*tagOption { return [...]*tagOption{o.step, o.bits, o.quat, o.max} }
+
+// numeric is the first option of numbers, or nil.
+func (o *tagOptions) numeric() *tagOption {
+	for _, opt := range o.ofNumbers() {
+		if opt != nil {
+			return opt
+		}
+	}
+	return nil
+}
+
+func isString(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
 }
 
 // canHold reports whether an unsigned integer of a type can be as large as the number in a tag.
@@ -115,7 +136,7 @@ func checkFit(pass *analysis.Pass, f *field) {
 	if unknown || len(list) == 0 {
 		return
 	}
-	for _, opt := range []*tagOption{o.step, o.bits, o.quat, o.max} {
+	for _, opt := range o.ofNumbers() {
 		if opt != nil && !numbers {
 			at, _ := f.span(opt)
 			report(pass, at, warning, nil, "%s= does nothing: %s is %s", opt.key, f.name, describe(f.typ))

@@ -33,6 +33,7 @@ type part struct {
 	typ  types.Type
 	why  string // of a bad one
 	of   int    // how many floats its vector has; 0 for none
+	bare bool   // it is in no struct or array, so that the tag's options are its own
 }
 
 // Of a class's replicated units there are maxUnits at most, and of those that aren't plain numbers maxOthers.
@@ -77,11 +78,13 @@ type walker struct {
 	max     bool // the tag has max=
 	quat    bool // and quat=
 	inSlice bool
+	inArray bool // and in no slice of it
+	structs int  // around
 	within  []types.Type // named types that are being looked into
 }
 
 func (w *walker) add(kind partKind, t types.Type, path string) {
-	w.list = append(w.list, part{kind: kind, path: path, typ: t})
+	w.list = append(w.list, part{kind: kind, path: path, typ: t, bare: w.structs == 0 && !w.inArray})
 	if kind != partTags {
 		w.units++
 		if kind > partFloat {
@@ -140,7 +143,10 @@ func (w *walker) plain(t types.Type, path string) {
 	case *types.Array:
 		before, n, first := w.size, int(min(u.Len(), maxUnits+1)), len(w.list)
 		if u.Len() > 0 {
+			inArray := w.inArray
+			w.inArray = true
 			w.value(u.Elem(), path+"[]")
+			w.inArray = inArray
 		}
 		if w.size = (size{before.units + (w.units-before.units)*n, before.others + (w.others-before.others)*n}); isVector(t) {
 			w.vector(before, first, n)
@@ -151,6 +157,7 @@ func (w *walker) plain(t types.Type, path string) {
 			return
 		}
 		before, first := w.size, len(w.list)
+		w.structs++
 		for i := range u.NumFields() {
 			inner := path + "." + u.Field(i).Name()
 			if tag, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
@@ -159,6 +166,7 @@ func (w *walker) plain(t types.Type, path string) {
 				w.value(u.Field(i).Type(), inner)
 			}
 		}
+		w.structs--
 		if isVector(t) {
 			w.vector(before, first, u.NumFields())
 		}
@@ -230,13 +238,13 @@ func (w *walker) basic(u *types.Basic, t types.Type, path string) {
 
 // pointed adds a pointer to a struct, whose value has units of its own.
 func (w *walker) pointed(u *types.Pointer, t types.Type, path string) {
-	before, inSlice := w.size, w.inSlice
-	w.size, w.inSlice = size{}, true
+	before, inSlice, inArray := w.size, w.inSlice, w.inArray
+	w.size, w.inSlice, w.inArray = size{}, true, false
 	w.value(u.Elem(), path)
 	if why := w.tooMany(); why != "" {
 		w.bad(t, path, "what it points to has %s", why)
 	}
-	w.size, w.inSlice = before, inSlice
+	w.size, w.inSlice, w.inArray = before, inSlice, inArray
 	w.add(partSlice, t, path)
 }
 
@@ -247,13 +255,13 @@ func (w *walker) slice(u *types.Slice, t types.Type, path string) {
 		return
 	}
 	w.add(partSlice, t, path)
-	before, inSlice := w.size, w.inSlice
-	w.size, w.inSlice = size{}, true
+	before, inSlice, inArray := w.size, w.inSlice, w.inArray
+	w.size, w.inSlice, w.inArray = size{}, true, false
 	w.value(u.Elem(), path+"[]")
 	if why := w.tooMany(); why != "" {
 		w.bad(t, path, "its elements have %s", why)
 	}
-	w.size, w.inSlice = before, inSlice
+	w.size, w.inSlice, w.inArray = before, inSlice, inArray
 }
 
 // isVector reports whether t is a struct or array of two to four floats of one type and without tags, which is one unit.

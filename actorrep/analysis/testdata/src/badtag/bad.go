@@ -35,7 +35,7 @@ type Bad struct {
 	J  float64      `net:"max=10"`             // want `error: max= is for unsigned integers, and J is float64`
 	K  Mixed        `net:"q=0.1"`              // want `error: q= is for floats, and K.On is bool`
 	L  netguid.GUID `net:"max=10"`             // want `error: max= is for unsigned integers, and L is netguid.GUID`
-	M  string       `net:"q=0.1"`              // want `warning: q= does nothing: M is string`
+	M  string       `net:"q=0.1"`              // want `error: q= is for numbers, and M is string; cap= bounds a text`
 	N  uint8        `net:"cap=10"`             // want `warning: cap= does nothing: it is for strings, bytes and slices, and N is uint8`
 	O  Conditional  `net:""`                   // want `error: the condition or notify of O.X belongs to O as a whole; write it here`
 	Z  Inner        `net:"q=0.1"`              // the tags within count
