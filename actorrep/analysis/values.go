@@ -78,8 +78,8 @@ type walker struct {
 	max     bool // the tag has max=
 	quat    bool // and quat=
 	inSlice bool
-	inArray bool // and in no slice of it
-	structs int  // around
+	inArray bool         // and in no slice of it
+	structs int          // around
 	within  []types.Type // named types that are being looked into
 }
 
