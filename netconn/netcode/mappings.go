@@ -2,6 +2,7 @@ package netcode
 
 import (
 	"container/heap"
+	"container/list"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,8 +23,7 @@ type mapping struct {
 	askAgain   time.Duration // when Admit may be asked about it once more
 	index      int           // in the heap
 	group      netip.Addr
-	older      *mapping // of the group, and the one after it
-	newer      *mapping
+	place      *list.Element // among those of the group; nil where that isn't bounded
 }
 
 const (
@@ -49,18 +49,12 @@ type mappings struct {
 	max    int
 	byAddr map[netip.AddrPort][]*mapping // the oldest first, as in byID
 	byID   map[uint64][]*mapping
-	groups map[netip.Addr]*group // without the loopback, which isn't bounded
+	groups map[netip.Addr]*list.List // those of a network, the oldest first; without the loopback, which isn't bounded
 	heap   byUntil
 }
 
-// group is the mappings of one network, in a list.
-type group struct {
-	oldest, newest *mapping
-	n              int
-}
-
 func newMappings(most int) mappings {
-	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: map[netip.Addr]*group{}}
+	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: map[netip.Addr]*list.List{}}
 }
 
 // put keeps m until its time is over; false when there is no room.
@@ -81,7 +75,7 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	if m.group, bounded = addrgroup.Of(m.addr.Addr()); !bounded {
 		m.group = netip.Addr{}
 	}
-	if g := t.groups[m.group]; g != nil && g.n >= max(1, t.max/groupShare) && !t.displace(now, g.oldest, m) {
+	if g := t.groups[m.group]; g != nil && g.Len() >= max(1, t.max/groupShare) && !t.displace(now, g.Front().Value.(*mapping), m) {
 		return false
 	}
 	if len(t.heap) >= t.max && !t.displace(now, t.heap[0], m) {
@@ -114,36 +108,22 @@ func (t *mappings) join(m *mapping) {
 	}
 	g := t.groups[m.group]
 	if g == nil {
-		g = &group{oldest: m}
+		g = list.New()
 		t.groups[m.group] = g
-	} else {
-		m.older, g.newest.newer = g.newest, m
 	}
-	g.newest = m
-	g.n++
+	m.place = g.PushBack(m)
 }
 
 // leave takes m out of its group.
 func (t *mappings) leave(m *mapping) {
+	if m.place == nil {
+		return
+	}
 	g := t.groups[m.group]
-	if g == nil {
-		return
-	}
-	if g.n--; g.n == 0 {
+	if g.Remove(m.place); g.Len() == 0 {
 		delete(t.groups, m.group)
-		return
 	}
-	if m.older == nil {
-		g.oldest = m.newer
-	} else {
-		m.older.newer = m.newer
-	}
-	if m.newer == nil {
-		g.newest = m.older
-	} else {
-		m.newer.older = m.older
-	}
-	m.older, m.newer = nil, nil
+	m.place = nil
 }
 
 // oldestOf is the mapping that must give way to another one; nil when the list has room.
