@@ -190,7 +190,7 @@ func (f *fates) PacketLost(id int64) {
 	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	if c.isSizeProbe(id) || p.blind && c.refused(&p, id) || p.opening && c.channels.ControlLost(id) {
+	if c.isSizeProbe(id) || c.refused(&p, id) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
 	} else {
 		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
@@ -209,6 +209,12 @@ func (f *fates) PacketLost(id int64) {
 // refused reports whether the peer refused a packet if it got it, as a channel's open that left before it was lost: that says nothing of the path. Nor does
 // the fate of one that opens a channel, while the control channel's open or a message of the login is missing.
 func (c *Conn) refused(p *sentPacket, id int64) bool {
+	if p.opening && c.channels.ControlLost(id) {
+		return true
+	}
+	if !p.blind {
+		return false
+	}
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		if n := c.noteAt(i); n.seq < 0 && c.channels.Unopened(n.ch, id) {
 			return true
