@@ -238,14 +238,19 @@ func (w *walker) basic(u *types.Basic, t types.Type, path string) {
 
 // pointed adds a pointer to a struct, whose value has units of its own.
 func (w *walker) pointed(u *types.Pointer, t types.Type, path string) {
+	w.apart(u.Elem(), path, t, path, "what it points to has %s")
+	w.add(partSlice, t, path)
+}
+
+// apart looks into a value that has units of its own, and says of t, around it, when they are too many.
+func (w *walker) apart(elem types.Type, elemPath string, t types.Type, path, tooMany string) {
 	before, inSlice, inArray := w.size, w.inSlice, w.inArray
 	w.size, w.inSlice, w.inArray = size{}, true, false
-	w.value(u.Elem(), path)
+	w.value(elem, elemPath)
 	if why := w.tooMany(); why != "" {
-		w.bad(t, path, "what it points to has %s", why)
+		w.bad(t, path, tooMany, why)
 	}
 	w.size, w.inSlice, w.inArray = before, inSlice, inArray
-	w.add(partSlice, t, path)
 }
 
 // slice adds a slice, whose elements have units of their own.
@@ -255,13 +260,7 @@ func (w *walker) slice(u *types.Slice, t types.Type, path string) {
 		return
 	}
 	w.add(partSlice, t, path)
-	before, inSlice, inArray := w.size, w.inSlice, w.inArray
-	w.size, w.inSlice, w.inArray = size{}, true, false
-	w.value(u.Elem(), path+"[]")
-	if why := w.tooMany(); why != "" {
-		w.bad(t, path, "its elements have %s", why)
-	}
-	w.size, w.inSlice, w.inArray = before, inSlice, inArray
+	w.apart(u.Elem(), path+"[]", t, path, "its elements have %s")
 }
 
 // isVector reports whether t is a struct or array of two to four floats of one type and without tags, which is one unit.
