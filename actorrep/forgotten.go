@@ -93,13 +93,7 @@ func (w *World) expectRemove() {
 
 // lookForUnflushed looks at the next actor, for values that the game has set while it sleeps, without FlushDormancy.
 func (w *World) lookForUnflushed() {
-	if w.looksAt++; w.looksAt >= len(w.actors) {
-		w.looksAt = 0
-	}
-	if len(w.actors) == 0 {
-		return
-	}
-	b := w.actors[w.looksAt]
+	b := w.nextActor(&w.looksAt)
 	if b == nil || !b.dormant || b.tornOff || b.rep.marked || b.rep.inSchedule {
 		return
 	}

@@ -7,10 +7,7 @@ const unsaidActors = 32
 // actor without FlushDormancy, of a Manual class without MarkDirty, of a field with a setter without that.
 func (w *World) lookForUnsaid() {
 	for range min(unsaidActors, len(w.actors)) {
-		if w.looked++; w.looked >= len(w.actors) {
-			w.looked = 0
-		}
-		b := w.actors[w.looked]
+		b := w.nextActor(&w.looked)
 		if b == nil || b.tornOff || b.rep.marked { // marked are compared when it is their turn
 			continue
 		}
@@ -21,4 +18,15 @@ func (w *World) lookForUnsaid() {
 		}
 		w.observer.Unsaid(b.guid, b.class.name, l, l.Differs(b.rep.shadow, b.ptr, m), b.dormant)
 	}
+}
+
+// nextActor moves on to the next place among the actors, and from the last to the first. It returns the actor there; nil when there is none.
+func (w *World) nextActor(at *int) *Base {
+	if *at++; *at >= len(w.actors) {
+		*at = 0
+	}
+	if len(w.actors) == 0 {
+		return nil
+	}
+	return w.actors[*at]
 }
