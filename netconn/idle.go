@@ -241,6 +241,20 @@ var (
 type refusals struct {
 	all, reliable nakRun
 	lastEmpty     time.Duration // when an empty packet was sent because of them
+	pardoned      int           // bytes of packets whose naks were taken for refusals, less what was acked since
+}
+
+// mostPardoned bounds pardoned. Whether a nak is a refusal that says nothing of the path is known by what the peer says alone. So a peer that lies, and naks what
+// never arrives, has as much pardoned as it acks, and no more than this besides.
+const mostPardoned = 64 << 10
+
+// pardon reports whether the nak of a packet that the peer refused may say nothing of the path.
+func (r *refusals) pardon(bytes int32) bool {
+	if r.pardoned+int(bytes) > mostPardoned {
+		return false
+	}
+	r.pardoned += int(bytes)
+	return true
 }
 
 // nakRun is naks in a row, at how many times they came, and how long they have been coming. The time without any counts refusalGap at most: after a darkness a peer tells of
@@ -269,6 +283,7 @@ func (r *nakRun) tooLong(trip time.Duration) bool {
 // acked and lost note the fate of a packet.
 func (r *refusals) acked(p *sentPacket) {
 	r.all.packets = 0
+	r.pardoned = max(r.pardoned-int(p.bytes), 0)
 	if p.reliable && !p.opening {
 		r.reliable.packets = 0
 	}

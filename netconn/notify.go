@@ -190,7 +190,7 @@ func (f *fates) PacketLost(id int64) {
 	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	if c.isSizeProbe(id) || c.refused(&p, id) {
+	if c.isSizeProbe(id) || c.refused(&p, id) && c.refusals.pardon(p.bytes) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
 	} else {
 		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)

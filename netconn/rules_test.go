@@ -312,3 +312,18 @@ func TestRepeatedPacketIsNoLifeSign(t *testing.T) {
 	require.True(t, c.notify.WaitingForFlush())
 	require.Equal(t, h.now, c.flow.lastReceive)
 }
+
+// TestPardonsAreBounded: of what a peer says it refused, as much says nothing of the path as it has acked, and mostPardoned besides.
+func TestPardonsAreBounded(t *testing.T) {
+	var r refusals
+	require.True(t, r.pardon(mostPardoned-1))
+	require.True(t, r.pardon(1))
+	require.False(t, r.pardon(1))
+	r.acked(&sentPacket{bytes: 100})
+	require.False(t, r.pardon(101))
+	require.True(t, r.pardon(100))
+	require.False(t, r.pardon(1))
+	r.acked(&sentPacket{bytes: 2 * mostPardoned})
+	require.False(t, r.pardon(mostPardoned+1), "acks aren't saved up")
+	require.True(t, r.pardon(mostPardoned))
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
 // memoryBudget is the MaxMemory of a victim. The heap that its peer makes it hold must stay within that.
@@ -20,7 +21,7 @@ func init() {
 	}
 	register(
 		attack{area: "core", name: "memory: directed search", promise: "and no mixture of these that a search finds holds more", bound: atMost(1, "of MaxMemory"), alone: true, run: searchShapes},
-		attack{area: "core", name: "memory: idle", promise: "an idle connection with one open channel stays small", bound: atMost(6, "kB"), alone: true, run: idleMemory},
+		attack{area: "core", name: "memory: idle", promise: "an idle connection with one open channel and the default controller stays small", bound: atMost(8, "kB"), alone: true, run: idleMemory},
 	)
 }
 
@@ -135,14 +136,14 @@ func setMaxMemory(c *netconn.Config, n int) {
 	}
 }
 
-// victimOf is a victim with a budget whose control channel is open.
-func victimOf(echoes bool) (*liar, error) {
+// victimOf is a victim with a budget whose control channel is open. controller may be nil.
+func victimOf(echoes bool, controller congestion.Controller) (*liar, error) {
 	l, err := newLiar(func(*channel.Channel) channel.Handler {
 		if echoes {
 			return echo{}
 		}
 		return channel.Nop{}
-	}, func(c *netconn.Config) { setMaxMemory(c, memoryBudget) })
+	}, func(c *netconn.Config) { setMaxMemory(c, memoryBudget); c.Controller = controller })
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (l *liar) openControlOnce() error {
 
 // measure is the most heap that the shape makes its victim hold.
 func (s *shape) measure(e *env) figure {
-	l, err := victimOf(s.echo)
+	l, err := victimOf(s.echo, nil)
 	if err != nil {
 		return broken("%v", err)
 	}
@@ -219,7 +220,7 @@ func searchShapes(e *env) figure {
 			}
 		}
 		mix[round%len(mix)]++
-		l, err := victimOf(e.rng.IntN(2) == 0)
+		l, err := victimOf(e.rng.IntN(2) == 0, nil)
 		if err != nil {
 			return broken("%v", err)
 		}
@@ -245,7 +246,7 @@ func idleMemory(e *env) figure {
 	base := heap()
 	var all [n]*liar
 	for i := range all {
-		l, err := victimOf(false)
+		l, err := victimOf(false, adaptive())
 		if err != nil {
 			return broken("%v", err)
 		}

@@ -4,10 +4,13 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
 func init() {
@@ -19,6 +22,8 @@ func init() {
 			run: func(e *env) figure { return naksEverything(e, adaptive()) }},
 		attack{area: "core", name: "naks everything for ever", promise: "that peer is noticed, and the connection ends with a reason of its own", bound: atMost(120, "s"),
 			run: naksForEver},
+		attack{area: "core", name: "takes channel 0 only", promise: "a peer that naks all but channel 0 gets no more than the controller's first rate", bound: atMost(1, "x the rate"),
+			run: takesControlOnly},
 		attack{area: "core", name: "narrow link, bytes", promise: "180 kB over 50 kB/s with a queue of 100 ms offer little more than their size", bound: atMost(1.3, "x payload"),
 			run: func(e *env) figure { offered, _ := narrowLink(e); return offered }},
 		attack{area: "core", name: "narrow link, time", promise: "and take little longer than the link needs", bound: atMost(1.15, "x ideal"),
@@ -118,6 +123,62 @@ func naksForEver(e *env) figure {
 		}
 	}
 	return figure{value: 150}
+}
+
+// takesControlOnly is the bytes that the victim spends in 20 s, for one of its controller's first rate, the worst of several peers. They take the packets with bunches of
+// channel 0 alone, where the game says something each few ticks, and nak all others, in reports each few ticks: as if those were refused because something of channel 0 is missing.
+func takesControlOnly(e *env) figure {
+	const length = 20 * time.Second
+	worst := 0.0
+	for every := 1; every <= 3; every++ {
+		for batch := 1; batch <= 4; batch++ {
+			controller := adaptive()
+			first := controller.Rate()
+			l, err := newLiar(nil, func(c *netconn.Config) { c.Controller = controller })
+			if err != nil {
+				return broken("%v", err)
+			}
+			var fates history.History
+			told := l.newest
+			var b bunch.Header
+			var data bitio.Reader
+			l.hears = func(seq int64, _ *packetnotify.Header, r *bitio.Reader) {
+				takes := r.Remaining() > 0
+				for r.Remaining() > 0 && l.proto.Read(r, &b, &data) == nil {
+					takes = takes && b.ChIndex == 0
+				}
+				for ; told+1 < seq; told++ {
+					fates.Add(false)
+				}
+				fates.Add(takes)
+				told = seq
+			}
+			if err := l.openControl(); err != nil {
+				return broken("%v", err)
+			}
+			g, err := newGreedy(l.victim, 10)
+			if err != nil {
+				return broken("%v", err)
+			}
+			before := l.got
+			for i := 0; l.now < length && !l.over(); i++ {
+				if i%every == 0 {
+					l.victim.FlushNet()
+					_, _ = l.victim.Channel(0).SendBunch(&bunch.Out{Data: g.message[:10], Reliable: true, NoMerge: true}) // its buffer may be full
+					l.victim.FlushNet()
+				}
+				g.fill()
+				l.pass(tick)
+				if i%batch == 0 {
+					_ = l.send(told, fates) // it may have ended
+				}
+			}
+			used := float64(l.got-before) / (first * length.Seconds())
+			e.notef("a word each %d ticks, reports each %d: %.2f, the rate is %.0f B/s; %v", every, batch, used, controller.Rate(), l.victim.Result())
+			worst = max(worst, used)
+		}
+	}
+	return figure{value: worst}
 }
 
 // narrowLink sends 180 kB in messages of 900 B over a link of 50 kB/s whose queue holds 100 ms: the bytes offered for one
