@@ -221,7 +221,7 @@ func (k *seatKeeper) step() {
 	k.lapse()
 	c := &k.cell
 	switch {
-	case c.busy():
+	case c.waits(k.s.now):
 		return
 	case !c.known:
 		c.get(&k.s.ask, k.s.now)
@@ -266,15 +266,15 @@ func (k *seatKeeper) admit(id uint64, t Ticket) netcode.Admission {
 		return netcode.Refuse
 	}
 	if t.server == s.hash {
-		p := k.placed[slot(t.placement)]
+		p, came := k.placed[slot(t.placement)], k.early[t.placement].came
 		switch {
 		case p != nil && p.left > 0 && !slices.Contains(p.came, id): // also of one who is here: another seat isn't needed
 			p.left--
 			p.came = append(p.came, id)
 			s.Counters.Placed++
 			return k.letIn(id)
-		case (p == nil || p.id != t.placement) && s.ask.ahead(t.stamp, k.cell.seen) && !here && !slices.Contains(k.early[t.placement].came, id): // the record has it, and isn't seen yet
-			k.early[t.placement] = early{append(k.early[t.placement].came, id), t.stamp}
+		case (p == nil || p.id != t.placement) && s.ask.ahead(t.stamp, k.cell.seen) && !here && !slices.Contains(came, id) && len(came) < t.seats: // the record has it, and isn't seen yet
+			k.early[t.placement] = early{append(came, id), t.stamp}
 			s.Counters.Placed++
 			return k.letIn(id)
 		}

@@ -49,6 +49,7 @@ type cell struct {
 	op     uint64 // under way; 0 none
 	kind   kv.Kind
 	until  time.Duration // when the op is given up
+	next   time.Duration // no op begins before: the one before had no known outcome
 	asked  time.Duration
 	writes []byte
 }
@@ -57,6 +58,12 @@ type cell struct {
 func (c *cell) anew() { *c = cell{key: c.key} }
 
 func (c *cell) busy() bool { return c.op != 0 }
+
+// retryEvery is the time between two ops on a key whose outcome is unknown: a store that fails at once isn't asked in each step.
+const retryEvery = 50 * time.Millisecond
+
+// waits reports whether no op may begin now.
+func (c *cell) waits(now time.Duration) bool { return c.busy() || now < c.next }
 
 func (c *cell) begin(a *asker, now time.Duration, op kv.Op) {
 	op.Key = c.key
@@ -90,6 +97,9 @@ func (c *cell) result(e kv.Event) (ok bool) {
 		return false
 	}
 	c.op = 0
+	if e.Status == kv.Unknown {
+		c.next = c.asked + retryEvery
+	}
 	switch {
 	case e.Status == kv.Missing:
 		c.value, c.rev, c.known = nil, 0, true

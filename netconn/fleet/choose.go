@@ -108,9 +108,7 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 		}
 		ready = true
 		if !w.isOf(i) {
-			if len(builds) < 16 {
-				builds = append(builds, i.Build)
-			}
+			builds = i.addBuilds(builds)
 			continue
 		}
 		build = true
@@ -158,7 +156,7 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 		err = ErrNoServers
 	case !build:
 		slices.Sort(builds)
-		err = &OtherBuild{Builds: slices.Compact(builds)}
+		err = &OtherBuild{Builds: builds}
 	case !near:
 		err = ErrRegion
 	case !large:

@@ -57,6 +57,8 @@
 //
 // The age of a placement is computed from its revision in the store, compared with the revisions of the placer's own marks. A placer that
 // crashes or fails between these steps may leave one more seat reserved until it expires. All this costs two operations of the store for each Want.
+// A player who is connected has its seat there as well, until it leaves: on each server that it is connected to. While it goes from one server to another these are two. One who stays on several, by their tokens or by
+// the backups in one, has one seat on each; the game ends the others if it minds.
 // A Want of several players, a Party, isn't limited in this way: the game decides who may name a Party, and for how many players.
 //
 // # How old a list is
@@ -90,7 +92,7 @@
 //	Wants in progress             PlacerConfig.MaxWants, 4096; then ErrBusy
 //	players who wait for a seat   1024 at a server; then they are refused
 //	work of a Placer's Step       the number of Wants that choose a server, times the number of servers
-//	store operations of a server  1 a Beat, and 20 a second while its players come and go
+//	store operations of a server  1 a Beat, and 20 a second while its players come and go; 80 a second while the store fails at once
 //	store operations of a placer  1 a Beat; 2 for each Want of a player, 3 for one of a party; one at a time for each server's record
 //	keys player.ID                one for each player who asked within 4 Life + Expiry
 //

@@ -222,7 +222,7 @@ func TestChoice(t *testing.T) {
 	_, err := b.place(fill, Want{Build: "2"})
 	var other *OtherBuild
 	require.ErrorAs(t, err, &other)
-	require.Equal(t, []string{"0", "1"}, other.Builds)
+	require.Equal(t, []string{"0", "00", "1"}, other.Builds)
 
 	us.SetLoad(Load{TickP99: time.Second})
 	old.Drain()
@@ -804,7 +804,7 @@ func TestTicket(t *testing.T) {
 		user[i] = 0xee
 	}
 	require.Equal(t, Ticket{}, readTicket(&user))
-	want := Ticket{1, 2, 3}
+	want := Ticket{1, 2, 3, MaxCapacity}
 	want.Write(&user)
 	require.Equal(t, want, readTicket(&user))
 	require.EqualValues(t, 0xee, user[netcode.UserDataBytes-TicketBytes-1])
@@ -842,7 +842,7 @@ func FuzzInfo(f *testing.F) {
 
 // FuzzParty: the same of a party's placement.
 func FuzzParty(f *testing.F) {
-	f.Add(encodeParty("s1-abc", Ticket{1, 2, 3}))
+	f.Add(encodeParty("s1-abc", Ticket{1, 2, 3, 4}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if server, ticket, err := parseParty(b); err == nil {
 			require.Equal(t, b, encodeParty(server, ticket))

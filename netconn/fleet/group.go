@@ -10,10 +10,10 @@ import (
 
 // Where a party is, in the store below partyKey, for Life/2, and a player's last placement below playerKey, for as long as there may be a seat for it:
 //
-//	version 1 | placement (8 bytes) | stamp of a revision (8 bytes) | ID of the server
+//	version 2 | placement (8 bytes) | stamp of a revision (8 bytes) | its seats (2 bytes) | ID of the server
 //
 // While a placer books a party's seats, the stamp is 0 and there is no ID: a claim, for Deadline at most. Other placers wait for it, so that one books.
-const partyVersion = 1
+const partyVersion = 2
 
 // partyPoll is the time between two looks at another placer's claim.
 const partyPoll = 50 * time.Millisecond
@@ -24,16 +24,17 @@ func encodeParty(server string, t Ticket) []byte {
 	b := []byte{partyVersion}
 	b = binary.LittleEndian.AppendUint64(b, t.placement)
 	b = binary.LittleEndian.AppendUint64(b, t.stamp)
+	b = binary.LittleEndian.AppendUint16(b, uint16(t.seats))
 	return append(b, server...)
 }
 
 // parseParty returns where a party is. server is "" for a claim.
 func parseParty(b []byte) (server string, t Ticket, err error) {
-	if len(b) < 17 || b[0] != partyVersion {
+	if len(b) < 19 || b[0] != partyVersion {
 		return "", t, errParty
 	}
-	server = string(b[17:])
-	t = Ticket{0, binary.LittleEndian.Uint64(b[1:]), binary.LittleEndian.Uint64(b[9:])}
+	server = string(b[19:])
+	t = Ticket{0, binary.LittleEndian.Uint64(b[1:]), binary.LittleEndian.Uint64(b[9:]), int(binary.LittleEndian.Uint16(b[17:]))}
 	if claim := t.stamp == 0; claim && server == "" {
 		return "", t, nil
 	} else if claim || !validName(server) {
@@ -50,7 +51,7 @@ func (p *Placer) stepGroup(w *want) {
 		w.step, w.told = reads, true // was it written?
 	}
 	switch {
-	case c.busy() || !p.list.fresh() || p.now < w.next:
+	case c.waits(p.now) || !p.list.fresh() || p.now < w.next:
 	case w.step == reads:
 		c.get(&p.ask, p.now)
 	case w.step == claims && !c.known:

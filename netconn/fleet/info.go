@@ -113,6 +113,23 @@ func (i *Info) takes(build string) bool {
 	return build == "" || len(i.Builds) == 0 && build == i.Build || slices.Contains(i.Builds, build)
 }
 
+// maxBuilds is the most builds of an OtherBuild.
+const maxBuilds = 16
+
+// addBuilds adds the builds of clients that may join to those that are there.
+func (i *Info) addBuilds(all []string) []string {
+	more := i.Builds
+	if len(more) == 0 {
+		more = []string{i.Build}
+	}
+	for _, b := range more {
+		if len(all) < maxBuilds && !slices.Contains(all, b) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
 // maxName is the most bytes of a name in a key.
 const maxName = 96
 

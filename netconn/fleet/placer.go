@@ -477,11 +477,11 @@ func (r *room) takeBack(t Ticket) {
 func (p *Placer) write(r *room) {
 	next := r.next
 	r.next = nil
-	if r.cell.busy() || !r.cell.known || !r.ok {
+	if r.cell.waits(p.now) || !r.cell.known || !r.ok {
 		for _, w := range next {
 			w.step = chooses
 		}
-		if !r.cell.busy() && !r.cell.known {
+		if !r.cell.waits(p.now) && !r.cell.known {
 			r.cell.get(&p.ask, p.now)
 		}
 		return
@@ -530,7 +530,7 @@ func (p *Placer) booked(w *want, r *room) {
 			o.takeBack(Ticket{placement: w.fresh})
 		}
 	}
-	w.placed.Ticket = Ticket{serverHash(r.id), w.placement, p.ask.stamp(r.cell.rev)}
+	w.placed.Ticket = Ticket{serverHash(r.id), w.placement, p.ask.stamp(r.cell.rev), w.Players}
 	if w.group.key != "" {
 		w.step = founds
 		p.stepGroup(w)

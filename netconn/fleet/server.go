@@ -246,7 +246,7 @@ func (s *Server) event(e kv.Event) {
 func (s *Server) tell() {
 	c := &s.announce
 	switch {
-	case c.busy():
+	case c.waits(s.now):
 	case !c.known:
 		c.get(&s.ask, s.now)
 	case s.now >= s.beatAt:

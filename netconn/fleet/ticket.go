@@ -13,16 +13,19 @@ type Ticket struct {
 	server    uint64 // hash of its ID
 	placement uint64
 	stamp     uint64 // of a revision of the server's seats that has the placement
+	seats     int    // of the placement
 }
 
 // TicketBytes is the bytes of a Ticket in a token's user data.
 const TicketBytes = 4 + 3*8
 
-const ticketMark = "bfl1"
+// ticketMark begins a ticket; its seats follow, in two bytes.
+const ticketMark = "bt"
 
 // Write writes the ticket into the user data of a token.
 func (t Ticket) Write(userData *[netcode.UserDataBytes]byte) {
 	b := append(userData[:netcode.UserDataBytes-TicketBytes], ticketMark...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(t.seats))
 	for _, v := range []uint64{t.server, t.placement, t.stamp} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -35,7 +38,7 @@ func readTicket(userData *[netcode.UserDataBytes]byte) Ticket {
 		return Ticket{}
 	}
 	b = b[len(ticketMark):]
-	return Ticket{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
+	return Ticket{binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint64(b[10:]), binary.LittleEndian.Uint64(b[18:]), int(binary.LittleEndian.Uint16(b))}
 }
 
 // serverHash is an ID in a ticket.

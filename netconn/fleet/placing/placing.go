@@ -10,7 +10,7 @@
 //
 // Clients are refused with these answers, which tokenserver.Fetch returns as *tokenserver.Error:
 //
-//	426  no server takes the client's build or schema; the reason lists the builds
+//	426  no server takes the client's build or schema; the reason lists the builds, or those that have room and "and others"
 //	409  the party is larger than any server
 //	404  no server is near enough
 //	503  "full", "no_servers", "unavailable", "busy": ask again after a second or more
@@ -186,12 +186,28 @@ func servers(pl *fleet.Placement) (dial, internal []netip.AddrPort) {
 	return dial, internal
 }
 
+// maxReason is the most bytes of a reason that a client is told.
+const maxReason = 100
+
+// builds is a reason that lists as many builds as have room, and says when there are more.
+func builds(all []string) string {
+	for n := len(all); ; n-- {
+		reason := (&fleet.OtherBuild{Builds: all[:n]}).Error()
+		if n < len(all) {
+			reason += " and others"
+		}
+		if len(reason) <= maxReason || n == 0 {
+			return reason
+		}
+	}
+}
+
 func refusal(err error) error {
 	var other *fleet.OtherBuild
 	refuse := func(status int, reason string) error { return &tokenserver.Error{Status: status, Reason: reason} }
 	switch {
 	case errors.As(err, &other):
-		return refuse(http.StatusUpgradeRequired, other.Error())
+		return refuse(http.StatusUpgradeRequired, builds(other.Builds))
 	case errors.Is(err, fleet.ErrTooLarge):
 		return refuse(http.StatusConflict, "party_too_large")
 	case errors.Is(err, fleet.ErrRegion):

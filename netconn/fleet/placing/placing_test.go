@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,14 +101,14 @@ func newTown(t *testing.T, capacities ...int) *town {
 	return w
 }
 
-func (w *town) match(timing fleet.Timing, capacity int) {
+func (w *town) match(timing fleet.Timing, capacity int, builds ...string) {
 	m := &match{}
 	var err error
 	link := driver.Netcode{Key: key, Slots: capacity + 1, Admit: func(c netcode.ClientInfo) netcode.Admission { return m.Admit(c) }, FirstSequence: uint64(len(w.matches)+1) << 40}
 	m.d, err = driver.Listen("127.0.0.1:0", driver.Config{Link: link, Closed: func(c *driver.Conn, _ netconn.CloseResult) { m.Left(c.ClientID()) }})
 	require.NoError(w.t, err)
 	m.Server, err = fleet.NewServer(fleet.ServerConfig{Name: "m" + strconv.Itoa(len(w.matches)), Timing: timing,
-		Info: fleet.Info{Addrs: []netip.AddrPort{m.d.LocalAddr()}, Capacity: capacity, Build: "7"}})
+		Info: fleet.Info{Addrs: []netip.AddrPort{m.d.LocalAddr()}, Capacity: capacity, Build: "7", Builds: builds}})
 	require.NoError(w.t, err)
 	m.Ready()
 	m.store = w.bucket.Store(m.Server)
@@ -204,6 +205,26 @@ func TestNextServer(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrFull)
 	require.Equal(t, []int{1, 2}, []int{b.Players(), c.Players()})
 	require.EqualValues(t, 1, c.Counters.WalkIns)
+}
+
+// TestLongReason: a reason lists as many builds as have room, whole ones, and says when there are more.
+func TestLongReason(t *testing.T) {
+	w := newTown(t, 1)
+	long := strings.Repeat("f", 30)
+	var builds []string
+	for i := range 5 {
+		builds = append(builds, strconv.Itoa(i)+long)
+	}
+	w.match(fleet.Timing{Expiry: time.Minute}, 1, builds...)
+	w.until("the list is whole", func() bool {
+		n := 0
+		require.NoError(t, w.service.Look(context.Background(), func(p *fleet.Placer) { n = p.List().Len() }))
+		return n == 2
+	})
+	_, err := w.fetch(1, "Build", "6")
+	var refused *tokenserver.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, `fleet: no server takes this build; servers take ["0`+long+`"] and others`, refused.Reason)
 }
 
 // TestRefusals: what a placer has no server for is told by the token service, before a client dials.

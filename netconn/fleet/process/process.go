@@ -119,7 +119,7 @@ type Config struct {
 	Grace time.Duration
 	// Hang is how long Tick may not be called before /live is 503. Default 10 s.
 	Hang time.Duration
-	// SDK is told that the server is ready, every 2 s that it is alive, and that it ends. Default none.
+	// SDK is told that the server is ready, every 2 s that it is alive (every 4 s while it doesn't answer that it is ready), and that it ends. Default none.
 	SDK SDK
 	// Signals are those that drain. Default, when nil, SIGTERM and SIGINT; when empty, none. With several servers in one program, let that have them.
 	Signals []os.Signal
@@ -239,16 +239,19 @@ func (p *Process) tell(ctx context.Context) {
 		return
 	}
 	told := false
+	tell := func(say func(ctx context.Context) error) error {
+		call, cancel := context.WithTimeout(ctx, sdkEvery)
+		defer cancel()
+		return say(call)
+	}
 	for ; ctx.Err() == nil; sleep(ctx, sdkEvery) {
 		if !p.live() {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, sdkEvery)
+		_ = tell(p.cfg.SDK.Health) // the next one tries again
 		if !told && p.ready.Load() {
-			told = p.cfg.SDK.Ready(call) == nil
+			told = tell(p.cfg.SDK.Ready) == nil
 		}
-		_ = p.cfg.SDK.Health(call) // the next one tries again
-		cancel()
 	}
 	last, cancel := context.WithTimeout(context.Background(), sdkEvery)
 	defer cancel()

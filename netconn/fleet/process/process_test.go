@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -180,4 +181,44 @@ func TestP99(t *testing.T) {
 	to.Count++
 	to.Below[10]++
 	require.Equal(t, 1024*time.Microsecond, p99(&from, &to))
+}
+
+// deaf is an SDK whose Ready never answers.
+type deaf struct {
+	calls
+	healthy []time.Time
+}
+
+func (d *deaf) Ready(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (d *deaf) Health(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.healthy = append(d.healthy, time.Now())
+	return nil
+}
+
+// TestSlowSDK: an SDK that doesn't answer Ready is told all the same that the server is alive: it would end it otherwise.
+func TestSlowSDK(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fleet.NewServer(fleet.ServerConfig{Info: fleet.Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 2}})
+		require.NoError(t, err)
+		sdk := &deaf{}
+		p, err := Start(Config{Server: server, Store: &yes{}, SDK: sdk, Hang: time.Hour, Signals: []os.Signal{}})
+		require.NoError(t, err)
+		server.Ready()
+		for now := time.Duration(0); !p.ready.Load(); now += 16 * time.Millisecond {
+			p.Tick(now)
+		}
+		time.Sleep(time.Minute)
+		p.Close()
+		require.Greater(t, len(sdk.healthy), 10)
+		for i, at := range sdk.healthy[1:] {
+			require.LessOrEqual(t, at.Sub(sdk.healthy[i]), 2*sdkEvery)
+		}
+	})
 }
