@@ -30,6 +30,7 @@ type client struct {
 	atFrame int64         // its server frame; 0 for none
 	tick    time.Duration // length of a server's Step, from the last two chunks
 	paths   wire.Paths    // of the current chunk
+	set     layout.Mask   // units that were set by the record, or the message, that is being read
 	past    layout.Past
 
 	silent    bool // the game is told nothing

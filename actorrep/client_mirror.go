@@ -216,6 +216,7 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask) error {
 
 // tellBefore announces that the actor's values are about to be set.
 func (m *mirror) tellBefore() {
+	m.world.client.set = 0
 	if m.b != nil && m.b.world == m.world {
 		m.world.tellBefore(m.b)
 	}
@@ -224,6 +225,9 @@ func (m *mirror) tellBefore() {
 // tellValues announces that the actor has new values.
 func (m *mirror) tellValues() {
 	if m.b != nil && m.b.world == m.world {
+		if set := m.world.client.set; set != 0 && m.world.observer != nil {
+			m.world.observer.Set(m.world.Conn(), m.guid, set)
+		}
 		m.world.tellValues(m.b)
 	}
 }
@@ -242,6 +246,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		units.ReadUnit(r, i, v, past, layout.Object{})
 		return
 	}
+	m.world.client.set |= 1 << i
 	if m.frames[i] = frame; frame > m.newest {
 		m.newest = frame
 		m.at, m.timed = m.world.client.timeOf(frame)

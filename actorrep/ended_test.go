@@ -98,6 +98,7 @@ func (o *openings) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units 
 }
 func (*openings) Sent(channel.Conn, int64, []bridge.Sent)                        {}
 func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
+func (*openings) Set(channel.Conn, netguid.GUID, layout.Mask)                    {}
 func (*openings) Stepping()                                                      {}
 func (*openings) Called(bridge.Call)                                             {}
 func (*openings) Corrected(channel.Conn, netguid.GUID, float64)                  {}

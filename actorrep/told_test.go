@@ -473,6 +473,9 @@ func (o *watcher) Sent(_ channel.Conn, _ int64, records []bridge.Sent) {
 		o.log = append(o.log, fmt.Sprintf("sent %v %b %s", r.Actor, r.Units, r.Waited))
 	}
 }
+func (o *watcher) Set(_ channel.Conn, id netguid.GUID, units layout.Mask) {
+	o.log = append(o.log, fmt.Sprintf("set %v %b", id, units))
+}
 func (o *watcher) Unsaid(id netguid.GUID, _ string, _ *layout.Layout, units layout.Mask, sleeps bool) {
 	if units != 0 {
 		o.log = append(o.log, fmt.Sprintf("unsaid %v %b %v", id, units, sleeps))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +194,25 @@ func TestClient(t *testing.T) {
 	require.Greater(t, compared, 1000)
 	require.Len(t, d.Conns, 1)
 	require.Greater(t, len(d.Conns[0].Got), 500)
+	sets := 0
+	for i, a := range d.Actors { // of the other one's, every change is by a value that came since the frame before
+		for _, p := range a.Parts {
+			if p.Name == "X" {
+				require.Equal(t, []string{"simulated", "predict"}, []string{p.Only, p.Drawn})
+			}
+			for k, step := range p.At {
+				if i == own || p.Name != "X" || k == 0 {
+					continue
+				}
+				require.True(t, slices.ContainsFunc(d.Conns[0].Set, func(s set) bool {
+					return s.Actor == i && s.Units == p.Units && s.At > d.Steps[step-1] && s.At <= d.Steps[step]
+				}), "%s at %v", p.Name, d.Steps[step])
+				sets++
+			}
+		}
+	}
+	require.Greater(t, sets, 500)
+	require.Less(t, len(d.Conns[0].Set), 2*sets, "nothing else")
 	corrections, off := 0, 0
 	for _, n := range d.Notes {
 		if strings.Contains(n.Text, "its prediction was corrected") {

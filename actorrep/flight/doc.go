@@ -41,13 +41,16 @@
 // correction moved its prediction. Add the file to the page of the server's film, by the button at the top right: the page finds out by
 // the packets which connection it is of and how far the clocks of both ends are apart, and shows the server's values, what had arrived by the
 // acks, and what the client showed, side by side. In one process View.Clients does the same.
+// With a client's film Why says of each packet whether it came, when its values were set at the client, and whether the client's own code has set
+// something else since. An actor that was sent and isn't at the client is red.
 //
 // # What is kept
 //
 // The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors, and which
-// calls, were in which packet; the calls that came, and why one didn't run; corrections of predictions; and what Note says. What a client
-// had is worked out from that: it had a value from about the middle between the sending of its packet and the ack on. What it showed,
-// such as a prediction, only its own film has. Calls' parameters aren't kept.
+// calls, were in which packet; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
+// recorder keeps which packets came, and which values they set. Without its film, what a client had is worked out: it had a value from about the
+// middle between the sending of its packet and the ack on. What it showed, such as a prediction, only its own film has. Calls' parameters aren't
+// kept.
 //
 // The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
 // and notes that: nobody gets such a value, and the film doesn't show it either.
@@ -66,7 +69,7 @@
 //	                 as much again
 //	more memory      outside Config.MaxBytes: the buffers of a replay.Recorder, and its list of checkpoints, 1.5 MiB at most; of a client, the
 //	                 values that are shown now, of 4096 actors at most
-//	work             for each record, packet, call and ack some bytes in a log; and as for any recording, the actors that changed. A Step
+//	work             for each record that is sent or set, packet, call and ack some bytes in a log; and as for any recording, the actors that changed. A Step
 //	                 looks at 32 actors for values that nobody is told. A checkpoint, each 5 s, copies at most 512 actors a Step
 //	a client's Look  the actors that it owns, and 256 others in turn. A field that is neither a number nor a string is formatted, which
 //	                 allocates

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -87,10 +88,13 @@ type shownActor struct {
 }
 
 // shownPart is a field, or a part of one that is a struct: its values, and the Steps from which on it had them, each as its difference to
-// the one before. Units is the field's, in hexadecimal. The values and Steps are kept as the elements of JSON's lists.
+// the one before. Units is the field's, in hexadecimal, Only its condition as in its tag, and Drawn the tag by which a client shows something else than
+// what came: predict or interp. The values and Steps are kept as the elements of JSON's lists.
 type shownPart struct {
 	Name  string
 	Units string
+	Only  string `json:",omitempty"`
+	Drawn string `json:",omitempty"`
 	At    list
 	Of    list
 
@@ -232,9 +236,48 @@ func partsOf(l *layout.Layout) []*shownPart {
 		}
 	}
 	for _, field := range l.Fields {
-		a.parts(field.Name, field.Mask, l.Type.FieldByIndex(field.Index).Type, field.Index)
+		f, first := l.Type.FieldByIndex(field.Index), len(a.Parts)
+		a.parts(field.Name, field.Mask, f.Type, field.Index)
+		for _, p := range a.Parts[first:] {
+			p.Only, p.Drawn = onlyOf(l, field.Mask), drawnOf(f.Tag)
+		}
+	}
+	for _, p := range a.Parts {
+		if p.path == nil { // its place is where it's drawn
+			for _, field := range a.Parts {
+				p.Drawn = cmp.Or(p.Drawn, field.Drawn)
+			}
+		}
 	}
 	return a.Parts
+}
+
+// onlyOf is the condition of units, as in a tag; "" for always, and for units of several.
+func onlyOf(l *layout.Layout, units layout.Mask) (only string) {
+	for i, u := range l.Units {
+		if units&(1<<i) == 0 {
+			continue
+		}
+		s := u.Condition.String()
+		if u.Condition == layout.NetGroup {
+			s = "group=" + u.NetGroup
+		}
+		if only != "" && s != only {
+			return ""
+		}
+		only = s
+	}
+	return only
+}
+
+// drawnOf is the tag by which a client shows something else in a field than what came, or "".
+func drawnOf(tag reflect.StructTag) string {
+	for _, name := range [...]string{"predict", "interp"} {
+		if _, ok := tag.Lookup(name); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // parts lists what a field consists of. path is where it is in the actor.

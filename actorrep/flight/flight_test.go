@@ -175,9 +175,10 @@ type actor struct {
 }
 
 type part struct {
-	Name, Units string
-	At          []int
-	Of          []any
+	Name, Units, Only, Drawn string
+
+	At []int
+	Of []any
 }
 
 type conn struct {
@@ -187,6 +188,14 @@ type conn struct {
 	Records []record
 	Calls   []call
 	Got     [][2]float64
+	Set     []set
+}
+
+// set is that a client's world has set units of an actor.
+type set struct {
+	Actor int
+	Units string
+	At    float64
 }
 
 type call struct {
@@ -257,6 +266,7 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 		Sent, Fates [][3]float64
 		Records     [][]any
 		Calls       [][]any
+		Set         [][]any
 	}
 	require.NoError(t, lines.Decode(&raw))
 	c, packets := &raw.conn, map[float64]*packet{}
@@ -280,6 +290,9 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 		if rec.Packet != nil {
 			c.Records = append(c.Records, rec)
 		}
+	}
+	for _, raw := range raw.Set {
+		c.Set = append(c.Set, set{int(raw[0].(float64)), raw[1].(string), raw[2].(float64)})
 	}
 	for _, raw := range raw.Calls {
 		flags := int(raw[3].(float64))

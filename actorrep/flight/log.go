@@ -12,10 +12,10 @@ const (
 	kindSent      = iota // packet, bytes
 	kindAcked            // packet
 	kindLost             // packet
-	kindRecord           // packet, actor, units, why they waited
+	kindRecord           // packet, actor, units, why they waited; at a client that it set them, with packet 0
 	kindNote             // actor, text
 	kindOpening          // channel, actor, units
-	kindBunch            // packet, channel, twice its number in the channel and 1 if it opens it; a reliable one
+	kindBunch            // packet, channel, four times its number in the channel, and 1 if it opens it, 2 if it closes it; a reliable one
 	kindCall             // packet, actor, name and flags, why it doesn't run
 	kindCorrected        // 0, actor, size
 	kindReceived         // packet; at a client

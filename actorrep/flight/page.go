@@ -44,11 +44,12 @@ type shownFilm struct {
 //	Fates    [packet, 1 acked or 2 lost, time]
 //	Got      [packet, time]: received, in a client's film
 //	Records  [packet, index of the actor, "units", kind, time, "what they waited for"]: the units of an actor that a packet carried
+//	Set      [index of the actor, "units", time]: the units of an actor that the client's world set to values that came, in a client's film
 //
 //	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
 //
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
-// reliable bunch of its channel: calls, or values too large for a record; it has no units. A reliable bunch's record ends in its number in
+// reliable bunch of its channel: calls, or values too large for a record; it has no units. Kind 3 is the one that closes it. A reliable bunch's record ends in its number in
 // its channel, which is the same when it is sent again.
 type shownConn struct {
 	ID      uint32
@@ -57,6 +58,7 @@ type shownConn struct {
 	Fates   list
 	Got     list
 	Records list
+	Set     list
 	Calls   list
 }
 
@@ -65,6 +67,7 @@ const (
 	ofValues = iota
 	ofOpening
 	ofReliable
+	ofClose
 )
 
 // shownNote is one of the time line. Actor is the index of one that it is about, or -1.
@@ -145,6 +148,8 @@ func (b *builder) add(e *entry) {
 		switch {
 		case ok && e.b&1 != 0:
 			b.record(c, e, o.id, o.units, ofOpening, o.at)
+		case ok && e.b&2 != 0:
+			b.record(c, e, o.id, 0, ofClose, at)
 		case ok:
 			b.record(c, e, o.id, 0, ofReliable, at)
 		}
@@ -154,6 +159,10 @@ func (b *builder) add(e *entry) {
 			c.Calls = fmt.Appendf(c.Calls, "[%d,%d,%s,%d,%v,%q],", e.packet, i, name, e.b&(1<<callName-1), at, e.text)
 		}
 	case kindRecord:
+		if b.client {
+			b.set(c, e)
+			return
+		}
 		b.record(c, e, netguid.GUID(e.a), e.b, ofValues, at)
 	}
 }
@@ -182,9 +191,21 @@ func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, 
 		r = fmt.Appendf(r, ",%d,%v,%q", kind, of, e.text)
 	}
 	if kind != ofValues {
-		r = strconv.AppendUint(append(r, ','), e.b>>1, 10)
+		r = strconv.AppendUint(append(r, ','), e.b>>2, 10)
 	}
 	c.Records = append(r, "],"...)
+}
+
+// set adds that a client's world has set values. The first Look after it is the one that finds a new actor.
+func (b *builder) set(c *shownConn, e *entry) {
+	at, steps := ms(e.at), b.scene.steps
+	look, _ := slices.BinarySearch(steps, at)
+	if look == len(steps) {
+		return
+	}
+	if i := b.actor(netguid.GUID(e.a), steps[look]); i >= 0 {
+		c.Set = fmt.Appendf(c.Set, "[%d,\"%x\",%v],", i, e.b, at)
+	}
 }
 
 // WriteHTML writes a page that shows the film. It has all that it needs within it, and loads nothing. An error is w's, or one of the

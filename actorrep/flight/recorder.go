@@ -153,7 +153,8 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 		r.log.begin(kindLost, e.At, e.Conn).uint(uint64(e.PacketID))
 	case nettrace.BunchSent:
 		if e.A&nettrace.Reliable != 0 {
-			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).uint(uint64(e.ChSequence)<<1 | (e.A&nettrace.Open)/nettrace.Open)
+			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).
+				uint(uint64(e.ChSequence)<<2 | (e.A&nettrace.Close)/nettrace.Close<<1 | (e.A&nettrace.Open)/nettrace.Open)
 		}
 	case nettrace.ConnOpened:
 		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection begins")
@@ -204,6 +205,11 @@ func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units l
 // Sent notes a packet's records of changed values.
 func (r observer) Sent(conn channel.Conn, packet int64, records []bridge.Sent) {
 	r.log.records(r.world.Now(), r.idOf(conn), packet, records)
+}
+
+// Set notes that a client's world has set values that came.
+func (r observer) Set(conn channel.Conn, id netguid.GUID, units layout.Mask) {
+	r.log.records(r.world.Now(), r.idOf(conn), 0, []bridge.Sent{{Actor: id, Units: units}})
 }
 
 // The flags of a call in the log.

@@ -25,7 +25,7 @@ async function unpack(text) {
     c.Sent = c.Sent.map(([ID, At, Bytes]) => ({ ID, At, Bytes, Fate: 0, Told: 0 }));
     for (const [id, fate, told] of c.Fates) if (packets.has(id)) Object.assign(c.Sent[packets.get(id)], { Fate: fate, Told: told });
     c.Records = c.Records.filter(([id]) => packets.has(id)).map(([id, Actor, Units, kind, Of, Waited, Seq]) =>
-      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind === 2, Of, Waited, Seq }));
+      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind > 1, Closes: kind === 3, Of, Waited, Seq }));
     c.Calls = c.Calls.map(([id, Actor, Name, flags, At, Refused]) =>
       ({ Packet: packets.get(id), Actor, Name, Reliable: (flags & 1) !== 0, Came: (flags & 2) !== 0, At, Refused }));
   }
@@ -53,8 +53,9 @@ function at(p, step) {
   return i < 0 ? undefined : p.Of[i];
 }
 
-// arrival is about when a packet that was acked arrived.
-const arrival = p => (p.At + p.Told) / 2;
+// arrived reports whether a packet came to the client, as far as is known, and arrival when: the client's film says it, else it was about halfway to the ack.
+const arrived = p => p.Got !== undefined || p.Fate === 1;
+const arrival = p => p.Got !== undefined ? p.Got : (p.At + p.Told) / 2;
 
 // index makes what is looked up for a connection: its records by actor.
 function index(c) {
@@ -75,7 +76,7 @@ function known(c, n, p) {
   let k = c.known.get(key);
   if (!k) {
     const records = (c.byActor.get(n) || []).filter(r => overlap(r.Units, units)), got = [];
-    const acked = records.filter(r => c.Sent[r.Packet].Fate === 1).map(r => ({ at: arrival(c.Sent[r.Packet]), step: stepOf(c, r) })).sort((a, b) => a.at - b.at);
+    const acked = records.filter(r => arrived(c.Sent[r.Packet])).map(r => ({ at: arrival(c.Sent[r.Packet]), step: stepOf(c, r), packet: c.Sent[r.Packet] })).sort((a, b) => a.at - b.at);
     for (const g of acked) if (!got.length || g.step > got[got.length - 1].step) got.push(g);
     c.known.set(key, k = { records, got });
   }
@@ -115,13 +116,20 @@ function join(client) {
   const byID = new Map();
   film.Actors.forEach((a, n) => byID.set(a.ID, [...(byID.get(a.ID) || []), n]));
   const end = film.Steps[film.Steps.length - 1] + 1000, from0 = a => film.Steps[a.From], to0 = a => a.To < 0 ? end : film.Steps[a.To];
-  c.shown = { Steps: client.Steps, actors: new Map(), of: new Map() };
+  for (const p of c.Sent) if (got.has(p.ID)) p.Got = got.get(p.ID) - ahead;
+  c.byActor = undefined;
+  c.shown = { Steps: client.Steps, actors: new Map(), of: new Map(), sets: new Map(), known: new Map(), turns: Math.ceil(client.Actors.length / 256) }; // a client's film looks at 256 actors that it doesn't own in turn
   client.Actors.forEach((a, i) => {
     const start = client.Steps[a.From];
     const n = (byID.get(a.ID) || []).findLast(n => from0(film.Actors[n]) <= start + 1);
     c.shown.of.set(i, n === undefined ? -1 : n);
     if (n !== undefined && start < to0(film.Actors[n]) + 5000) c.shown.actors.set(n, [...(c.shown.actors.get(n) || []), a]);
   });
+  for (const [i, units, at] of from.Set) {
+    const n = c.shown.of.get(i);
+    if (!c.shown.sets.has(n)) c.shown.sets.set(n, []);
+    c.shown.sets.get(n).push({ at: at - ahead, units });
+  }
   for (const n of client.Notes) film.Notes.push({ At: n.At - ahead, Conn: c.ID, Text: "the client: " + n.Text, Actor: n.Actor < 0 ? -1 : c.shown.of.get(n.Actor) });
   film.Notes.sort((a, b) => a.At - b.At);
   for (const call of from.Calls) c.Calls.push({ ...call, At: call.At - ahead, Actor: c.shown.of.get(call.Actor), AtClient: true, Packet: undefined });
@@ -136,6 +144,14 @@ function shownAt(c, n, time) {
   if (!s || !s.Steps.length || time < s.Steps[0]) return null;
   const step = last(s.Steps, time, same), a = (s.actors.get(n) || []).find(a => exists(a, step));
   return a ? { a, step } : null;
+}
+
+// lastSet is when a client's world last set a part to a value that came, up to a time; undefined when its film doesn't have that.
+function lastSet(c, n, p, time) {
+  const s = c.shown, units = unitsOf(film.Actors[n], p), key = n + " " + units;
+  if (!s.known.has(key)) s.known.set(key, (s.sets.get(n) || []).filter(r => overlap(r.units, units)).map(r => r.at));
+  const list = s.known.get(key);
+  return list[last(list, time, same)];
 }
 
 const recordsOf = (c, n, p) => known(c, n, p).records;
@@ -283,20 +299,60 @@ const value = v => v === undefined ? "-" : typeof v === "number" ? String(Math.r
 function why(c, n, p, step) {
   const a = film.Actors[n], changed = p.At[last(p.At, step, same)], from = film.Steps[changed];
   const list = recordsOf(c, n, p).filter(r => stepOf(c, r) >= changed && c.Sent[r.Packet].At <= t);
-  if (list.length) {
-    const r = list[list.length - 1], k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : "packet ";
-    if (k.Fate === 2 && k.Told <= t) return what + k.ID + " was lost; it is to be sent again";
-    if (k.Fate === 2) return what + k.ID + " is lost, which isn't known before " + seconds(k.Told);
-    return "in flight: " + what + k.ID;
-  }
+  if (list.length) return onItsWay(c, list[list.length - 1]);
   const reliable = (index(c).byActor.get(n) || []).filter(r => r.Reliable && c.Sent[r.Packet].At + 0.5 >= from && c.Sent[r.Packet].At <= t);
   if (reliable.length) return "set at " + seconds(from) + ", in no record since; perhaps in a reliable bunch of its channel, in packet " + c.Sent[reliable[0].Packet].ID;
   const later = recordsOf(c, n, p).find(r => c.Sent[r.Packet].At > t);
   if (later) return "set at " + seconds(from) + ", sent at " + seconds(c.Sent[later.Packet].At) + (later.Waited ? " (" + later.Waited + ")" : "");
-  const first = c.Sent.length ? c.Sent[0].At : Infinity;
-  if (from < first) return "set before the film's first packet";
-  return index(c).byActor.has(n) ? "set at " + seconds(from) + ", and not sent in this film" : "nothing of it was sent in this film: not relevant, dormant, or marked never";
+  const first = c.Sent.length ? c.Sent[0].At : Infinity, only = p.Only ? "; its condition is " + p.Only : "";
+  const opening = (index(c).byActor.get(n) || []).find(r => r.Opens);
+  if (opening && p.Only && p.Units && !recordsOf(c, n, p).length)
+    return "the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet";
+  if (from < first) return "set before the film's first packet" + only;
+  return index(c).byActor.has(n) ? "set at " + seconds(from) + ", and not sent in this film" + only : unsent;
 }
+
+const unsent = "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; Explain says which";
+
+// onItsWay says what became of a record at the moment that is shown, of which the client hasn't set the values.
+function onItsWay(c, r) {
+  const k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : "packet ";
+  if (k.Got !== undefined && k.Got <= t) return what + k.ID + ", came at " + seconds(k.Got) + ", and isn't set";
+  if (k.Got === undefined && k.Fate === 2 && k.Told <= t) return what + k.ID + " was lost; it is to be sent again";
+  if (k.Got === undefined && k.Fate === 2) return what + k.ID + " is lost, which isn't known before " + seconds(k.Told);
+  return "in flight: " + what + k.ID;
+}
+
+// local says what a client itself has done to a part q of an actor that it shows, or "" when it shows what came. came is that value.
+function local(c, n, p, q, shown, came) {
+  const s = c.shown, v = at(q, shown.step), look = s.Steps[shown.step];
+  if (v === came) return "";
+  if (p.Drawn) return p.Drawn === "predict" ? "the client shows its prediction" : "the client draws it interpolated: as it was some time before";
+  const set = lastSet(c, n, p, look), i = last(q.At, shown.step, same), since = s.Steps[q.At[i]], got = known(c, n, p).got, newest = got[last(got, look, g => g.at)];
+  if (set === undefined) return i > 0 ? "nothing of it came in the client's film: the client's own code set it, at " + seconds(since) : "";
+  if (p.Of.slice(newest ? Math.max(0, last(p.At, newest.step, same)) : 0).includes(v)) return ""; // too large for a record: it came in a reliable bunch
+  const first = last(s.Steps, set - 0.001, same) + 1, how = (newest ? "packet " + newest.packet.ID + " brought " + value(came) + ", " : "") + "set at " + seconds(set);
+  if (shown.step - first < s.turns - 1 && q.At[i] < first) return how + "; the client's film hasn't looked at the actor since";
+  if (q.At[i] > first) return how + "; the client's own code has set " + value(v) + " since, at " + seconds(since);
+  return how + "; the client's own code had set " + value(v) + " by the end of that frame";
+}
+
+// missing says why a client doesn't show an actor, and whether it should.
+function missing(c, n) {
+  const list = (index(c).byActor.get(n) || []).filter(r => c.Sent[r.Packet].At <= t), r = list.findLast(r => r.Opens || r.Closes), k = r && c.Sent[r.Packet];
+  const ended = (c.shown.actors.get(n) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
+  if (!list.length) {
+    const later = (index(c).byActor.get(n) || []).find(r => r.Opens);
+    return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent, false];
+  }
+  if (r && r.Closes) return ["its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + ": it isn't relevant to this connection any more, or was torn off", false];
+  if (r && !(k.Got <= t)) return [onItsWay(c, r), true];
+  const came = r ? "the opening of its channel, in packet " + k.ID + ", came at " + seconds(k.Got) : "its channel was opened before this film";
+  return [came + (ended !== undefined ? "; the client had it until " + seconds(ended) : "; the client's film doesn't have it: was its class registered before the client's recorder was made?"), true];
+}
+
+// gone reports whether the film of a connection's client has a moment, and not an actor in it.
+const gone = (c, n) => Boolean(c && c.shown && c.shown.Steps.length && c.shown.Steps[0] <= t && t <= c.shown.Steps[c.shown.Steps.length - 1] && !shownAt(c, n, t));
 
 function showActors() {
   const step = stepAt(t);
@@ -305,23 +361,33 @@ function showActors() {
   if (filter) list = list.filter(({ a }) => (film.Classes[a.Class].Name + " " + a.ID + " " + a.Parts.map(p => value(at(p, step))).join(" ")).toLowerCase().includes(filter));
   rows("actors", list.slice(0, 300), ({ a, n }, tr) => {
     const xy = where(a, step), c = conn ? had(conn, n, place(a)[0] || a.Parts[0], t) : -1, seen = c >= a.From ? where(a, c) : null;
-    tr.className = n === actor ? "picked" : "";
-    return [left(film.Classes[a.Class].Name), left(a.ID), xy ? xy[0].toFixed(2) : "", xy ? xy[1].toFixed(2) : "", xy && seen ? Math.hypot(xy[0] - seen[0], xy[1] - seen[1]).toFixed(2) : ""];
+    const lost = gone(conn, n);
+    tr.className = (n === actor ? "picked " : "") + (lost && missing(conn, n)[1] ? "apart" : "");
+    return [left(film.Classes[a.Class].Name), left(a.ID), xy ? xy[0].toFixed(2) : "", xy ? xy[1].toFixed(2) : "", lost ? "not there" : xy && seen ? Math.hypot(xy[0] - seen[0], xy[1] - seen[1]).toFixed(2) : ""];
   }, ({ n }) => { actor = n; part = ""; show(); });
 }
 
 function showFields() {
   const a = film.Actors[actor], step = stepAt(t);
   el("which").textContent = a ? film.Classes[a.Class].Name + " " + a.ID + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
-  const list = a && exists(a, step) ? a.Parts : [];
+  const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor);
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
   rows("fields", list, (p, tr) => {
     const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
-    const apart = conn && c !== undefined && c !== s, drawn = shownAt(conn, actor, t), q = drawn && drawn.a.Parts.find(q => q.Name === p.Name);
+    const q = shown && shown.a.Parts.find(q => q.Name === p.Name), own = q && at(q, shown.step) !== s ? local(conn, actor, p, q, shown, c) : "";
+    const late = conn && c !== s && !(q && at(q, shown.step) === s), apart = lost || late && c !== undefined || q && !p.Drawn && at(q, shown.step) !== s;
     tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
+    const reason = lost ? (p === list[0] ? missing(conn, actor)[0] : "") : [own, late ? (own && "of the newest: ") + why(conn, actor, p, step) : ""].filter(x => x).join("; ");
     return [left(p.Name), left(value(s)), left(conn && !film.Client ? c === undefined ? "not known" : value(c) : ""),
-      left(q ? value(at(q, drawn.step)) : conn && conn.shown ? "not there" : ""), left(conn && !film.Client && (apart || c === undefined) ? why(conn, actor, p, step) : "")];
+      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn && !film.Client ? reason : "")];
   }, p => { part = p.Name; show(); });
+}
+
+// fate is what became of a packet, in words.
+function fate(k) {
+  const came = k.Got !== undefined ? "came at " + seconds(k.Got) + ", " : "";
+  if (k.Fate === 0) return came + "its fate isn't known";
+  return came + (k.Fate === 1 ? "acked at " : came ? "taken for lost at " : "lost, known at ") + seconds(k.Told);
 }
 
 // ways is the changes of a part, with what became of each.
@@ -335,7 +401,7 @@ function ways(a, p) {
       if (of < from || of >= until) continue;
       if (!told.length) waited = (k.At - from > 1 ? "waited " + (k.At - from).toFixed(0) + " ms" + (r.Waited ? " (" + r.Waited + ")" : "") + ", " : "");
       const again = (r.Opens ? "with the opening of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
-      told.push(again + k.ID + " at " + seconds(k.At) + ": " + (k.Fate === 1 ? "acked at " + seconds(k.Told) : k.Fate === 2 ? "lost, known at " + seconds(k.Told) : "its fate isn't known"));
+      told.push(again + k.ID + " at " + seconds(k.At) + ": " + fate(k));
     }
     const way = told.length ? waited + told.join("; ") : !conn ? "" : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
     return { at: from, v: p.Of[i], way };
@@ -404,8 +470,8 @@ function callWay(c, call) {
     for (const r of records) if (r.Packet > call.Packet && numbers.has(r.Seq) && c.Sent[r.Packet].At < call.At + 10000) tries.push(r.Packet);
   }
   const told = tries.map(i => c.Sent[i]).map((k, i) => (i ? "again in packet " : "in packet ") + k.ID + " at " + seconds(k.At) + ": " +
-    (k.Fate === 1 ? "acked at " + seconds(k.Told) : k.Fate === 2 ? "lost, known at " + seconds(k.Told) : "its fate isn't known"));
-  const lost = tries.every(i => c.Sent[i].Fate === 2);
+    fate(k));
+  const lost = tries.every(i => !arrived(c.Sent[i]) && c.Sent[i].Fate === 2);
   return [(call.Reliable ? "reliable, " : "unreliable, ") + told.join("; ") + (lost && !call.Reliable ? ", and not sent again" : ""), lost];
 }
 

@@ -49,8 +49,8 @@ var (
 	Play any // func(w *actorrep.World) Player
 )
 
-// Observer is told, on the goroutine that ticks the world, of what is sent to a connection, and of what isn't. A client's world tells of calls
-// and corrections only.
+// Observer is told, on the goroutine that ticks the world, of what is sent to a connection, and of what isn't. A client's world tells of values
+// that it sets, calls and corrections only.
 type Observer interface {
 	// Stepping says that a server's Step has begun.
 	Stepping()
@@ -58,6 +58,8 @@ type Observer interface {
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
 	// Sent says that a packet carries records of changed values. records is valid until it returns.
 	Sent(conn channel.Conn, packet int64, records []Sent)
+	// Set says that a client's world has set units of an actor to values that came. They are numbered as the server numbers them.
+	Set(conn channel.Conn, id netguid.GUID, units layout.Mask)
 	// Unsaid says which units of an actor the game has set without the world knowing, so that nobody gets them: none, or those of an actor
 	// that sleeps or that aren't compared by themselves. It is told of some actors in each Step, in turns.
 	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)

@@ -161,6 +161,215 @@ func TestClientsFilm(t *testing.T) {
 	require.Empty(t, l.said, "what the page complained about")
 }
 
+// Crate is what the game of TestWhy has: one that a client's game overwrites, one that is torn off and destroyed by the client, and
+// one that is relevant to its owner only.
+type Crate struct {
+	actorrep.Base
+	Kind string `net:""`
+	Fill int32  `net:""`
+	Note string `net:"owner"`
+	X    int32  `net:"" interp:""`
+}
+
+// Ghost is of a class that the client doesn't register.
+type Ghost struct {
+	actorrep.Base
+	Kind string `net:""`
+}
+
+// whyFilm is the page of that game, with the client's film in it, after some seconds.
+func whyFilm(t *testing.T, lateAt *time.Duration) string {
+	var past, mine *flight.Recorder
+	crates := map[string]*Crate{}
+	sim := simtest.NewSimulation(9, func(h *simtest.Host) (simtest.Program, error) {
+		w := actorrep.NewClient(actorrep.Config{})
+		cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+		if h.IsServer() {
+			s, err := h.Listen(7777)
+			if err != nil {
+				return nil, err
+			}
+			w = actorrep.NewServer(actorrep.Config{})
+			cfg.Socket, cfg.Joined = s, func(c *driver.Conn) { w.AddConn(c) }
+		} else {
+			cfg.Socket = h.Open()
+		}
+		require.NoError(t, w.Register("Crate", (*Crate)(nil)))
+		if h.IsServer() {
+			require.NoError(t, w.Register("Ghost", (*Ghost)(nil)))
+			require.NoError(t, w.Spawn(&Ghost{Kind: "ghost"}))
+		}
+		cfg.Channels = w.ChannelTypes()
+		var d *driver.Driver
+		var err error
+		if h.IsServer() {
+			if d, err = driver.Listen("", cfg); err == nil {
+				past, err = flight.New(w, d, flight.Config{})
+			}
+			for _, kind := range []string{"honest", "overwritten", "once", "destroyed", "hidden"} {
+				crates[kind] = &Crate{Kind: kind, Note: "secret"}
+				crates[kind].SetOnlyOwner(kind == "hidden")
+				require.NoError(t, w.Spawn(crates[kind]))
+			}
+		} else if d, err = driver.Dial("10.0.0.1:7777", cfg); err == nil {
+			mine, err = flight.New(w, d, flight.Config{})
+		}
+		n := int32(0)
+		return host(func(now time.Time) error {
+			d.TickDispatch(now)
+			at := d.Time(now)
+			if n++; h.IsServer() && n%5 == 0 {
+				for _, c := range crates {
+					c.X += 3
+					if c.Kind != "once" || c.Fill == 0 {
+						c.Fill++
+					}
+				}
+			}
+			if h.IsServer() && n == 180 {
+				require.NoError(t, crates["destroyed"].TearOff())
+				require.NoError(t, w.Spawn(&Crate{Kind: "late"}))
+				*lateAt = at
+			}
+			w.Step(at)
+			if !h.IsServer() {
+				for a := range w.All {
+					switch c := a.(*Crate); {
+					case c.Kind == "overwritten":
+						c.Fill = -1
+					case c.Kind == "once" && at > 5*time.Second:
+						c.Fill = -2
+					case c.Kind == "destroyed" && at > 4*time.Second:
+						require.NoError(t, w.Destroy(c))
+					}
+				}
+				mine.Look(at)
+			}
+			d.TickFlush(now)
+			return d.Err()
+		}), err
+	})
+	sim.AddHost("server", true)
+	bad := netsim.Settings{Lag: 60 * time.Millisecond, Loss: 10}
+	require.NoError(t, sim.AddHost("Ann", false).SetNet(bad, bad))
+	sim.RunUntil(10 * time.Second)
+	require.Nil(t, sim.Failure())
+	file := filepath.Join(t.TempDir(), "why.html")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	require.NoError(t, past.Take().WriteHTML(out, flight.View{Title: "why", Clients: []*flight.Film{mine.Take()}}))
+	require.NoError(t, out.Close())
+	return file
+}
+
+// TestWhy: what the page says of a value that a client has otherwise is what became of it: whether it was sent, came, was set, and was changed by the
+// client's own game. An actor that isn't there at the client is red, unless it wasn't sent to it.
+func TestWhy(t *testing.T) {
+	var lateAt time.Duration
+	file := whyFilm(t, &lateAt)
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+	require.NoError(t, chromedp.Run(ctx, runtime.Enable(), chromedp.Navigate("file://"+file), chromedp.Poll(`film && conn && conn.shown && document.querySelectorAll("#actors tbody tr").length === 7`, nil)))
+	// of is the rows of an actor's fields at some moments, as "class|field|server|connection|client|why", and those of the list of actors.
+	of := func(kind string, moments ...float64) (fields map[string][]string, actor []string) {
+		var rows [][]string
+		require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(fmt.Sprintf(`(async () => {
+			const out = [], row = tr => [tr.className.trim(), ...[...tr.cells].map(c => c.textContent)].join("|");
+			actor = film.Actors.findIndex(a => a.Parts.find(p => p.Name === "Kind").Of[0] === %q);
+			for (const at of %s) {
+				go(at * 1000);
+				await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+				out.push([...el("fields").tBodies[0].rows].map(row), [row(el("actors").tBodies[0].rows[actor])]);
+			}
+			return out;
+		})()`, kind, strings.ReplaceAll(fmt.Sprint(moments), " ", ",")), &rows, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })))
+		fields = map[string][]string{}
+		for i, list := range rows {
+			if i%2 == 1 {
+				actor = append(actor, list[0])
+				continue
+			}
+			for _, line := range list {
+				name := strings.Split(line, "|")[1]
+				fields[name] = append(fields[name], line)
+			}
+		}
+		return fields, actor
+	}
+	var moments []float64
+	for at := 3.0; at < 9.9; at += 0.0501 {
+		moments = append(moments, at)
+	}
+
+	// Nobody touches it: where the client has another value, it is on its way.
+	fields, actors := of("honest", moments...)
+	red := 0
+	for _, line := range fields["Fill"] {
+		cells := strings.Split(line, "|")
+		require.Equal(t, cells[2] != cells[4], strings.Contains(cells[0], "apart"), line)
+		if cells[2] != cells[4] {
+			red++
+			require.Regexp(t, `^in flight: packet|is lost, which isn't known|was lost; it is to be sent again|sent at `, cells[5])
+		} else {
+			require.Empty(t, cells[5])
+		}
+	}
+	require.Greater(t, red, 20)
+	for _, line := range fields["X"] {
+		require.NotContains(t, line, "own code")
+	}
+	for _, line := range actors {
+		require.NotContains(t, line, "not there")
+		require.NotContains(t, line, "apart")
+	}
+	note := fields["Note"][10]
+	require.Regexp(t, `had no Note; its condition is owner, which this connection doesn't meet$`, note)
+	require.Contains(t, strings.Split(note, "|")[0], "apart")
+
+	// A client's game that sets it in each frame, and one that has set it once after it came.
+	fields, _ = of("overwritten", moments...)
+	for _, line := range fields["Fill"] {
+		require.Regexp(t, `apart\|Fill\|\d+\|\d+\|-1\|packet \d+ brought \d+, set at [\d.]+; the client's own code had set -1 by the end of that frame`, line)
+		cells := strings.Split(line, "|")
+		if cells[2] == cells[3] {
+			require.NotRegexp(t, `lost|flight`, line)
+		}
+	}
+	fields, _ = of("once", 4, 4.5, 7, 9)
+	for i, line := range fields["Fill"] {
+		if i < 2 {
+			require.Regexp(t, `^\|Fill\|1\|1\|1\|$`, line)
+			continue
+		}
+		require.Regexp(t, `apart\|Fill\|1\|1\|-2\|(packet \d+ brought 1, )?set at [\d.]+; the client's own code has set -2 since, at 5\.\d+$`, line)
+	}
+
+	// Not there.
+	fields, actors = of("ghost", 8)
+	require.NotContains(t, actors[0], "apart")
+	require.Contains(t, actors[0], "not there")
+	require.Contains(t, fields["Kind"][0], "not there|nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks")
+	fields, actors = of("late", lateAt.Seconds()+0.03, 9)
+	require.Regexp(t, `apart.*not there`, actors[0])
+	require.Regexp(t, `apart\|Kind\|late\|not known\|not there\|in flight: the opening of its channel, in packet \d+$`, fields["Kind"][0])
+	require.NotContains(t, actors[1], "apart")
+	require.Contains(t, fields["Kind"][1], "|Kind|late|late|late|")
+	fields, actors = of("destroyed", 2, 8)
+	require.NotContains(t, actors[0], "not there")
+	require.NotContains(t, actors[1], "apart")
+	require.Contains(t, actors[1], "not there")
+	require.Regexp(t, `not there\|its channel was closed at 2\.9\d+, in packet \d+: it isn't relevant to this connection any more, or was torn off`, fields["Kind"][1])
+	fields, actors = of("hidden", 8)
+	require.NotContains(t, actors[0], "apart")
+	require.Contains(t, actors[0], "not there")
+	require.Contains(t, fields["Kind"][0], "not there|nothing of it was sent in this film: not relevant")
+	shoot(t, ctx, "why")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
+}
+
 // TestFilm opens a film's file without a server, goes back, by Steps, to a link; the ways of a field's changes stand there, with lost packets.
 func TestFilm(t *testing.T) {
 	file, _ := film(t, 8, 20*time.Second)
