@@ -19,9 +19,10 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
-// connLimit bounds the connections below requests and sessions. When all places are taken, a new connection takes that of the one that has been without a
-// request for longest, or if there is none, of the one without a session whose request began first. Strangers who ask for nothing, or don't read the answer,
-// would keep everybody out otherwise.
+// connLimit bounds the connections below requests and sessions. When all places are taken, a new connection takes that of one without a session: the one that
+// has been without a request for longest, or, when more have a request than have none, the one whose request began first. Strangers who ask for nothing, or
+// don't read the answer, would keep everybody out otherwise. Neither kind can leave the other less than half of the places: a newcomer is of the one while it
+// shakes hands, and of the other while it is answered.
 type connLimit struct {
 	max  int
 	idle time.Duration // that a QUIC connection may be of no use
@@ -58,10 +59,11 @@ func (l *connLimit) take(a netip.Addr, end func()) *place {
 	room := l.places.Room(a)
 	var old *place
 	if room && l.n == l.max {
-		first := l.useless.Front()
-		if first == nil {
-			first = l.asking.Front()
+		from := &l.useless
+		if l.asking.Len() > l.useless.Len() {
+			from = &l.asking
 		}
+		first := from.Front()
 		if first != nil {
 			old = first.Value.(*place)
 			l.give(old)

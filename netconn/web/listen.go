@@ -47,7 +47,8 @@ const (
 
 // Listen serves at an address like ":443": HTTPS on TCP for WebSockets, and HTTP/3 on the UDP port of the same number for WebTransport. It returns
 // the address and serves until Close. Connections are bounded too: 2*MaxConns+64 in all, 2*MaxPerAddr+16 from one address. One more in all ends
-// the connection that has been without a request for longest, or the one without a session whose request is oldest. One more from one address is closed at once.
+// the connection that has been without a request for longest or, when more have a request than have none, the one without a session whose request is oldest.
+// One more from one address is closed at once.
 func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	if cfg.TLS == nil {
 		return netip.AddrPort{}, fmt.Errorf("%w: ListenConfig.TLS is needed; NewCertificate makes a certificate for local play", ErrConfig)

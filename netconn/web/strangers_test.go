@@ -390,6 +390,41 @@ func TestConnLimit(t *testing.T) {
 	require.Zero(t, l.asking.Len())
 }
 
+// TestConnLimitShares: strangers that hold all places, with requests whose answers they don't read or with none, and go on coming, leave a newcomer the
+// time in which half of the places are taken by others.
+func TestConnLimitShares(t *testing.T) {
+	const places = 40
+	for _, asks := range []bool{false, true} {
+		l := newConnLimit(places, -1, time.Minute, func() {})
+		stranger := func() {
+			p := l.take(netip.MustParseAddr("192.0.2.1"), func() {})
+			require.NotNil(t, p)
+			if asks {
+				p.use(1, 0)
+			}
+		}
+		for range 3 * places {
+			stranger()
+		}
+		ended := false
+		newcomer := l.take(netip.MustParseAddr("192.0.2.2"), func() { ended = true })
+		for range places/2 - 1 { // while it shakes hands
+			stranger()
+		}
+		require.False(t, ended, "with requests: %v", asks)
+		newcomer.use(1, 0)
+		for range places/2 - 1 { // while it is answered
+			stranger()
+		}
+		require.False(t, ended, "with requests: %v", asks)
+		newcomer.use(0, 1)
+		for range 3 * places {
+			stranger()
+		}
+		require.False(t, ended, "with requests: %v", asks)
+	}
+}
+
 // large is a page that takes long to send to who doesn't read, and a form that takes long to read from who doesn't write.
 func large(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
