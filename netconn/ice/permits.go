@@ -103,8 +103,8 @@ func (p *permits) renew() {
 	}
 }
 
-// forgotten is what a relay answers that has no address for this end, or doesn't know its name any more.
-var forgotten = []stun.ErrorCode{stun.CodeAllocMismatch, stun.CodeUnauthorized, stun.CodeWrongCredentials}
+// forgotten is what a relay answers that has no address for this end, or doesn't know its name any more; pion's calls that a bad request.
+var forgotten = []stun.ErrorCode{stun.CodeAllocMismatch, stun.CodeUnauthorized, stun.CodeWrongCredentials, stun.CodeBadRequest}
 
 // askRelay asks for a permission. A relay that has forgotten this end is lost.
 func (r *relay) askRelay(a netip.Addr) (err error) {

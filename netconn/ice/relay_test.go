@@ -106,7 +106,8 @@ func (r *restarting) server(t *testing.T) Config {
 // goes on over the same connection.
 func TestRelayForgets(t *testing.T) {
 	impatient(t)
-	for name, says := range map[string]stun.ErrorCode{"and says so": stun.CodeAllocMismatch, "and knows no such name": stun.CodeUnauthorized, "and is silent": 0} {
+	for name, says := range map[string]stun.ErrorCode{"and says so": stun.CodeAllocMismatch, "and knows no such name": stun.CodeUnauthorized,
+		"and calls that a bad request": stun.CodeBadRequest, "and is silent": 0} {
 		t.Run(name, func(t *testing.T) {
 			r := &restarting{says: says}
 			cfg := r.server(t)
