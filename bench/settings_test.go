@@ -432,7 +432,7 @@ func netRules(prefix string) map[string]rule {
 	rules := map[string]rule{}
 	for k, v := range map[string]rule{
 		"Loss": percent, "BurstLoss": limits(list(-0.1, 100.1, math.NaN(), 1.0), list(0.0)), "Dup": percent, "Order": percent, "Corrupt": percent, "BurstLength": limits(list(-1), list(0, 1)), // BurstLoss needs a length
-		"LossMinSize": limits(list(-1), list(0, 1)), "LossMaxSize": limits(list(-1), list(0, 1)), "MTU": limits(list(-1), list(0, 1)), "MaxPackets": limits(list(-1), list(0, 1)),
+		"LossMinSize": limits(list(-1), list(0, 1)), "LossMaxSize": limits(list(-1), list(0, 1)), "MTU": limits(list(-1), list(0, 1)), "MaxPackets": limits(list(-1), list(0, 1)), "MaxBytes": limits(list(-1), list(0, 1)),
 		"OrderDelay": positive, "Lag": positive, "LagVariance": positive, "LagMin": limits(list(time.Duration(-1), time.Duration(1)), list(time.Duration(0))), "LagMax": positive, "Jitter": positive, "QueueDelay": positive,
 		"Bandwidth": limits(list(-1.0, math.NaN()), list(0.0, 1.0)),
 	} {

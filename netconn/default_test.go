@@ -11,7 +11,7 @@ import (
 )
 
 // TestDefaultOverANarrowLink: who chooses no controller gets one that finds out how narrow the path is. Over 50 kbit/s with a deep queue, and with one of three packets,
-// 600 kB arrive in at most twice the time that the link takes for them, and at most two and a half times as much is offered; with deep queues it is next to nothing more.
+// 600 kB arrive in little more than the time that the link takes for them, and at most one and a half times as much is offered; with deep queues it is next to nothing more.
 func TestDefaultOverANarrowLink(t *testing.T) {
 	const total, size, rate = 600_000, 900, 50_000
 	for name, net := range map[string]netsim.Settings{
@@ -35,7 +35,7 @@ func TestDefaultOverANarrowLink(t *testing.T) {
 		}
 		took, ideal := (l.now - start).Seconds(), float64(total*8)/rate
 		t.Logf("%s: %.0f s, ideal %.0f, offered %.2f times, %d of %d", name, took, ideal, float64(l.offered[0])/total, l.got[1], total)
-		require.Less(t, took, 2*ideal, name)
-		require.Less(t, float64(l.offered[0]), 2.5*float64(total), name)
+		require.Less(t, took, 1.15*ideal, name)
+		require.Less(t, float64(l.offered[0]), 1.5*float64(total), name)
 	}
 }

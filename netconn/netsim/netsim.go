@@ -54,8 +54,8 @@ type Settings struct {
 	QueueDelay time.Duration
 	// MTU is the size in bytes of the largest datagram; larger ones are lost. 0 is no bound.
 	MTU int
-	// MaxPackets is the most datagrams on the link; more are lost. Default 65536.
-	MaxPackets int
+	// MaxPackets is the most datagrams on the link, and MaxBytes the most bytes of them; more are lost. Default 65536, and 64 MiB.
+	MaxPackets, MaxBytes int
 }
 
 // Average returns one direction of Unreal's profile "average": 1 % loss and 30 to 60 ms.
@@ -85,7 +85,7 @@ func (s *Settings) Validate() error {
 		name string
 		v    int64
 	}{{"Lag", int64(s.Lag)}, {"LagVariance", int64(s.LagVariance)}, {"LagMin", int64(s.LagMin)}, {"Jitter", int64(s.Jitter)}, {"OrderDelay", int64(s.OrderDelay)}, {"QueueDelay", int64(s.QueueDelay)},
-		{"MTU", int64(s.MTU)}, {"MaxPackets", int64(s.MaxPackets)}, {"LossMinSize", int64(s.LossMinSize)}, {"LossMaxSize", int64(s.LossMaxSize)}, {"BurstLength", int64(s.BurstLength)}} {
+		{"MTU", int64(s.MTU)}, {"MaxPackets", int64(s.MaxPackets)}, {"MaxBytes", int64(s.MaxBytes)}, {"LossMinSize", int64(s.LossMinSize)}, {"LossMaxSize", int64(s.LossMaxSize)}, {"BurstLength", int64(s.BurstLength)}} {
 		if p.v < 0 {
 			return fmt.Errorf("%w: %s %d must not be negative", ErrSettings, p.name, p.v)
 		}
@@ -103,9 +103,10 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Counters counts what a link did with datagrams. Passed and BytesPassed count the copies made by Dup, too.
+// Counters counts what a link did with datagrams. Passed and BytesPassed count the copies made by Dup, too. QueueFull counts those that were lost because of QueueDelay,
+// MaxPackets or MaxBytes.
 type Counters struct {
-	Pushed, Passed                     uint64 // Passed counts repeats too
+	Pushed, Passed                     uint64
 	Lost, BurstLost, TooBig, QueueFull uint64
 	Duplicated, Reordered, Corrupted   uint64
 	BytesPushed, BytesPassed           uint64
@@ -118,7 +119,9 @@ type Link struct {
 	set   Settings
 	rng   *rand.Rand
 	queue []item // heap by due, then order
+	bytes int    // of the datagrams in it
 	free  [][]byte
+	held  int // bytes of the buffers of both
 	order uint64
 	burst int
 	odd   bool
@@ -152,6 +155,9 @@ func (l *Link) Set(s Settings) error {
 	if s.MaxPackets == 0 {
 		s.MaxPackets = 65536
 	}
+	if s.MaxBytes == 0 {
+		s.MaxBytes = 64 << 20
+	}
 	l.set = s
 	return nil
 }
@@ -174,12 +180,16 @@ func (l *Link) Push(now time.Duration, p []byte) {
 		c.Lost++
 		return
 	}
-	leaves, ok := l.transmit(now, len(p))
-	if !ok || len(l.queue) >= s.MaxPackets {
+	if !l.fits(1, len(p)) {
 		c.QueueFull++
 		return
 	}
-	data := append(l.buffer(), p...)
+	leaves, ok := l.transmit(now, len(p))
+	if !ok {
+		c.QueueFull++
+		return
+	}
+	data := l.copyOf(p)
 	if l.chance(s.Corrupt) && len(data) > 0 {
 		c.Corrupted++
 		for range 1 + l.rng.Uint32N(3) {
@@ -191,11 +201,16 @@ func (l *Link) Push(now time.Duration, p []byte) {
 		c.Reordered++
 		due += s.OrderDelay
 	}
-	if l.chance(s.Dup) && len(l.queue)+1 < s.MaxPackets {
+	if l.chance(s.Dup) && l.fits(2, 2*len(data)) {
 		c.Duplicated++
-		l.add(leaves+l.delay(), append(l.buffer(), data...))
+		l.add(leaves+l.delay(), l.copyOf(data))
 	}
 	l.add(due, data)
+}
+
+// fits reports whether there is room for so many more datagrams, of so many bytes together.
+func (l *Link) fits(packets, bytes int) bool {
+	return len(l.queue)+packets <= l.set.MaxPackets && l.bytes+bytes <= l.set.MaxBytes
 }
 
 func (l *Link) inBurst() bool {
@@ -243,19 +258,37 @@ func (l *Link) delay() time.Duration {
 	return max(0, d)
 }
 
-func (l *Link) buffer() []byte {
+// copyOf is a copy in a buffer of the link's.
+func (l *Link) copyOf(p []byte) []byte {
+	var b []byte
 	if n := len(l.free); n > 0 {
-		b := l.free[n-1]
-		l.free = l.free[:n-1]
-		return b[:0]
+		b, l.free = l.free[n-1][:0], l.free[:n-1]
 	}
-	return make([]byte, 0, 1536)
+	had := cap(b)
+	if had < len(p) {
+		b = make([]byte, 0, max(len(p), smallBuffer))
+	}
+	l.held += cap(b) - had
+	return append(b, p...)
+}
+
+// smallBuffer is for all datagrams of most networks.
+const smallBuffer = 1536
+
+// recycle takes back a buffer, but no large one while the buffers take more than the datagrams may.
+func (l *Link) recycle(b []byte) {
+	if cap(b) > smallBuffer && l.held > l.set.MaxBytes {
+		l.held -= cap(b)
+		return
+	}
+	l.free = append(l.free, b)
 }
 
 func less(a, b *item) bool { return a.due < b.due || a.due == b.due && a.order < b.order }
 
 func (l *Link) add(due time.Duration, data []byte) {
 	l.order++
+	l.bytes += len(data)
 	q := append(l.queue, item{due, l.order, data})
 	i := len(q) - 1
 	for i > 0 {
@@ -272,7 +305,7 @@ func (l *Link) add(due time.Duration, data []byte) {
 // Pop returns the next datagram that is due at now. ok is false if there is none. p is valid until the next call.
 func (l *Link) Pop(now time.Duration) (p []byte, ok bool) {
 	if l.last != nil {
-		l.free = append(l.free, l.last)
+		l.recycle(l.last)
 		l.last = nil
 	}
 	q := l.queue
@@ -298,6 +331,7 @@ func (l *Link) Pop(now time.Duration) (p []byte, ok bool) {
 		i = child
 	}
 	l.queue, l.last = q, p
+	l.bytes -= len(p)
 	l.Counters.Passed++
 	l.Counters.BytesPassed += uint64(len(p))
 	return p, true

@@ -129,7 +129,7 @@ func TestCorruptFlipsFewBits(t *testing.T) {
 }
 
 func TestSettingsErrors(t *testing.T) {
-	for _, s := range []Settings{{Loss: -1}, {Loss: 101}, {Lag: -1}, {LagMin: 2, LagMax: 1}, {LagMax: 1, Lag: 1}, {Bandwidth: -1}, {BurstLoss: 1}, {MTU: -1}, {MaxPackets: -1}, {LossMinSize: -1}, {LossMaxSize: -1}, {BurstLength: -1}} {
+	for _, s := range []Settings{{Loss: -1}, {Loss: 101}, {Lag: -1}, {LagMin: 2, LagMax: 1}, {LagMax: 1, Lag: 1}, {Bandwidth: -1}, {BurstLoss: 1}, {MTU: -1}, {MaxPackets: -1}, {MaxBytes: -1}, {LossMinSize: -1}, {LossMaxSize: -1}, {BurstLength: -1}} {
 		_, err := NewLink(s, 1)
 		require.ErrorIs(t, err, ErrSettings, "%+v", s)
 	}
@@ -156,4 +156,61 @@ func TestAllocs(t *testing.T) {
 		step()
 	}
 	require.Zero(t, testing.AllocsPerRun(1000, step))
+}
+
+// TestBoundsOfTheQueue: what a link holds stays within MaxPackets and MaxBytes, and what is lost for that is counted, and takes no time of the narrow place.
+func TestBoundsOfTheQueue(t *testing.T) {
+	for _, s := range []Settings{{Lag: time.Second, MaxPackets: 10}, {Lag: time.Second, MaxBytes: 10_000}} {
+		for _, dup := range []float64{0, 100} {
+			s.Dup = dup
+			l, err := NewLink(s, 1)
+			require.NoError(t, err)
+			for range 25 {
+				l.Push(0, make([]byte, 1000))
+			}
+			require.Equal(t, 10, l.Len(), "%+v", s)
+			require.EqualValues(t, 25-10+l.Counters.Duplicated, l.Counters.QueueFull)
+			require.EqualValues(t, dup/100*5, l.Counters.Duplicated)
+		}
+	}
+	l, err := NewLink(Settings{Bandwidth: 8000, QueueDelay: time.Hour, MaxPackets: 3}, 1)
+	require.NoError(t, err)
+	for range 100 {
+		l.Push(0, make([]byte, 1000))
+	}
+	require.Equal(t, 3*time.Second, l.QueueDelay(0))
+	for now := time.Duration(0); now <= 3*time.Second; now += ms {
+		for _, ok := l.Pop(now); ok; _, ok = l.Pop(now) {
+		}
+	}
+	require.EqualValues(t, 3, l.Counters.Passed)
+}
+
+// TestBuffersStayWithinTheBytes: whatever the sizes of datagrams were before, the large buffers that a link keeps take no more than MaxBytes.
+func TestBuffersStayWithinTheBytes(t *testing.T) {
+	const most, large = 1 << 17, 1 << 16
+	l, err := NewLink(Settings{MaxBytes: most, Lag: ms}, 1)
+	require.NoError(t, err)
+	now := time.Duration(0)
+	for i := range 20_000 {
+		size := 10
+		if i%400 == 399 {
+			size = large
+		}
+		l.Push(now, make([]byte, size))
+		if i%1000 == 999 {
+			now += time.Second
+			for _, ok := l.Pop(now); ok; _, ok = l.Pop(now) {
+			}
+		}
+	}
+	held, small := cap(l.last), 0
+	for _, b := range l.free {
+		held += cap(b)
+		if cap(b) == smallBuffer {
+			small++
+		}
+	}
+	require.Equal(t, held, l.held)
+	require.LessOrEqual(t, held-small*smallBuffer, most)
 }

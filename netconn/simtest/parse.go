@@ -174,7 +174,7 @@ func netFields(s *netsim.Settings) []struct {
 		{"lag", &s.Lag}, {"variance", &s.LagVariance}, {"lagmin", &s.LagMin}, {"lagmax", &s.LagMax}, {"jitter", &s.Jitter},
 		{"loss", &s.Loss}, {"minsize", &s.LossMinSize}, {"maxsize", &s.LossMaxSize}, {"burst", &s.BurstLoss}, {"burstlen", &s.BurstLength},
 		{"dup", &s.Dup}, {"order", &s.Order}, {"orderdelay", &s.OrderDelay}, {"corrupt", &s.Corrupt},
-		{"bandwidth", &s.Bandwidth}, {"queue", &s.QueueDelay}, {"mtu", &s.MTU}, {"packets", &s.MaxPackets},
+		{"bandwidth", &s.Bandwidth}, {"queue", &s.QueueDelay}, {"mtu", &s.MTU}, {"packets", &s.MaxPackets}, {"bytes", &s.MaxBytes},
 	}
 }
 
