@@ -9,14 +9,20 @@ const groupBits = 64
 // nat64 is the prefix of IPv4 addresses behind a translator (RFC 6052): the last four bytes are the address.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Of is what an address counts as: an IPv4 address by itself, in whatever form, an IPv6 address by its /64. ok is false for the
-// loopback, which isn't bounded: no stranger has it.
-func Of(a netip.Addr) (group netip.Addr, ok bool) {
+// Origin is the address that a stranger has: of an IPv6 address that holds an IPv4 address, the latter.
+func Origin(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {
 		b := a.As16()
-		a = netip.AddrFrom4([4]byte(b[12:]))
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
+	return a
+}
+
+// Of is what an address counts as: an IPv4 address by itself, in whatever form, an IPv6 address by its /64. ok is false for the
+// loopback, which isn't bounded: no stranger has it.
+func Of(a netip.Addr) (group netip.Addr, ok bool) {
+	a = Origin(a)
 	if a.IsLoopback() {
 		return a, false
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
 // Limiter bounds requests by the networks that they come from, and those that were let through by the player who asks and in all. Safe for concurrent use.
@@ -104,18 +106,6 @@ var (
 // Scopes is how many networks an address is of.
 const Scopes = 3
 
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
-
-// origin is the address that a request comes from: of an IPv6 address that holds an IPv4 address, the latter.
-func origin(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
-	if nat64.Contains(a) {
-		b := a.As16()
-		return netip.AddrFrom4([4]byte(b[12:]))
-	}
-	return a
-}
-
 // Len is how many networks it remembers.
 func (l *Limiter) Len() int {
 	l.mu.Lock()
@@ -126,7 +116,7 @@ func (l *Limiter) Len() int {
 // Allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
 // any of them, so that a network isn't closed by a member that asks too often.
 func (l *Limiter) Allow(from netip.Addr) bool {
-	from = origin(from)
+	from = addrgroup.Origin(from)
 	scopes := scopes6
 	if from.Is4() {
 		scopes = scopes4
