@@ -1,6 +1,8 @@
 package netconn
 
 import (
+	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -209,4 +211,69 @@ func TestCloseWhileChannelsComeAndGo(t *testing.T) {
 	t.Logf("%d lost unlisted, %d lingered, of 200", lost, slow)
 	require.Zero(t, lost)
 	require.LessOrEqual(t, slow, 2)
+}
+
+// TestCloseListsWhatIsLostHoweverLongEachLingers: the ends linger for times of their own, a darkness may outlast either of them or a time-out, and one or both close: what an
+// end sent and the other doesn't get is in the result of its end.
+func TestCloseListsWhatIsLostHoweverLongEachLingers(t *testing.T) {
+	const ms = time.Millisecond
+	seeds, missed := uint64(300), 0
+	if os.Getenv("CI") != "" {
+		seeds = 6000
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 5))
+		upTo := func(n int) time.Duration { return time.Duration(r.IntN(n)) * ms }
+		protocol := []Protocol{Bunchnet(), Unreal51(), Unreal53(true)}[r.IntN(3)]
+		protocol.FirstFree = false
+		adaptive, delay := r.IntN(2) == 0, upTo(2)*50
+		net := netsim.Settings{Lag: 25 * ms, LagVariance: upTo(2) * 20, Loss: []float64{0, 0, 10, 30}[r.IntN(4)]}
+		l := newLab(t, both(net), seed, func(_ int, c *Config) {
+			c.Protocol, c.AckDelay = protocol, delay
+			c.LingerTimeout, c.Timeout = []time.Duration{100 * ms, 500 * ms, 2 * time.Second, 10 * time.Second, 30 * time.Second}[r.IntN(5)], time.Second+upTo(20_000)
+			if adaptive {
+				c.Controller = adapt()
+			}
+		})
+		l.control()
+		for end := 2 * time.Second; (l.now < end || l.conns[1].Channel(0) == nil) && l.res[0] == nil && l.res[1] == nil; {
+			l.step(nil)
+		}
+		if l.res[0] != nil || l.res[1] != nil {
+			continue // a short Timeout, and many losses
+		}
+		chs, before, sent := [2]*channel.Channel{l.open(0), l.open(1)}, l.got, [2]int{}
+		each := [2]int{r.IntN(4), r.IntN(4)}
+		talk := func() {
+			for i, ch := range chs {
+				for n := 0; n < each[i] && l.res[i] == nil && ch.Room() > 2; n++ {
+					if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4), Reliable: true, NoMerge: true}); err == nil {
+						sent[i]++
+					}
+				}
+			}
+		}
+		start := l.now
+		closes, only := [2]time.Duration{start + upTo(3000), start + upTo(3000)}, r.IntN(3) // 2: both
+		from := start + upTo(3000)
+		to, way := from+upTo(12_000), r.IntN(3)
+		for l.now < start+70*time.Second && (l.res[0] == nil || l.res[1] == nil) {
+			dark := l.now >= from && l.now < to
+			l.dark = [2]bool{dark && way != 1, dark && way != 2}
+			for i, at := range closes {
+				if l.now >= at && only != 1-i {
+					l.conns[i].Close(l.now, "bye")
+				}
+			}
+			l.step(talk)
+		}
+		for i, n := range sent {
+			require.NotNil(t, l.res[i], "seed %d", seed)
+			lost := n - (l.got[1-i]-before[1-i])/4
+			require.LessOrEqual(t, lost, l.res[i].Unacked, "seed %d, end %d of %d bunches: %v, and the other %v", seed, i, n, l.res[i], l.res[1-i])
+			missed += max(lost, 0)
+		}
+	}
+	t.Logf("%d bunches didn't arrive, and were listed", missed)
+	require.Positive(t, missed)
 }

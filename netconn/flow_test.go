@@ -395,32 +395,34 @@ func (h *hand) deliver2(i int) {
 	h.sent[i] = nil
 }
 
-// TestEmptyPacketsWhileAllIsRefused: from sixty-four naks in a row on, one each KeepAlive and no more.
+// TestEmptyPacketsWhileAllIsRefused: from sixty-four naks in a row on, one each KeepAlive, or each emptyInterval where that is longer, and no more.
 func TestEmptyPacketsWhileAllIsRefused(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 100 * time.Millisecond })
-	c := h.conns[0]
-	empty := func() int {
-		h.sent[0] = nil
-		c.flow.lastSend = h.now // no keep-alive is due
-		c.sendEmpty()
-		return len(h.sent[0])
+	for keepAlive, each := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, 10 * time.Second: emptyInterval} {
+		h := newHand(t, func(_ int, c *Config) { c.KeepAlive = keepAlive })
+		c := h.conns[0]
+		empty := func() int {
+			h.sent[0] = nil
+			c.flow.lastSend = h.now // no keep-alive is due
+			c.sendEmpty()
+			return len(h.sent[0])
+		}
+		c.refusals.all.packets = emptyAfter - 1
+		require.Zero(t, empty())
+		c.refusals.all.packets++
+		require.Equal(t, 1, empty())
+		require.Zero(t, empty())
+		h.now += each - 1
+		c.Tick(h.now)
+		require.Zero(t, empty())
+		h.now++
+		c.now = h.now
+		require.Equal(t, 1, empty(), "KeepAlive %v", keepAlive)
+		h.now += each
+		c.now = h.now
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x")})
+		require.NoError(t, err)
+		require.Zero(t, empty(), "a packet is under way anyway")
 	}
-	c.refusals.all.packets = emptyAfter - 1
-	require.Zero(t, empty())
-	c.refusals.all.packets++
-	require.Equal(t, 1, empty())
-	require.Zero(t, empty())
-	h.now += 100*time.Millisecond - 1
-	c.Tick(h.now)
-	require.Zero(t, empty())
-	h.now++
-	c.Tick(h.now)
-	h.sent[0] = nil
-	h.now += 100 * time.Millisecond
-	c.now = h.now
-	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x")})
-	require.NoError(t, err)
-	require.Zero(t, empty(), "a packet is under way anyway")
 }
 
 // TestKeepAliveIsExact: at lastSend + KeepAlive, which is what NextDeadline says.

@@ -314,6 +314,9 @@ func TestRefusalsInARow(t *testing.T) {
 		r.lost(began+time.Duration(i)*time.Hour, open)
 		require.False(t, r.all.tooLong(0), "only what is told counts")
 	}
+	r = run(open, refusalPackets, gap/2)
+	r.lost(began+time.Hour, open)
+	require.False(t, r.all.tooLong(0), "an hour without a nak counts a second")
 	r = run(open, refusalPackets, gap)
 	r.acked(bare)
 	require.Equal(t, [2]int{0, refusalPackets}, [2]int{r.all.packets, r.reliable.packets}, "an empty packet has nothing to be refused for")

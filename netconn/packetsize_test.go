@@ -264,6 +264,21 @@ func TestSizeComesBack(t *testing.T) {
 	}
 }
 
+// TestSearchGoesOn: when a size has come back, the search goes on when it would have, but soon: after a minute of darkness at once, and within searchLook where it had ended.
+func TestSearchGoesOn(t *testing.T) {
+	const now = time.Minute
+	for resume, want := range map[time.Duration]time.Duration{
+		now - time.Second: now, now + time.Second: now + time.Second, now + searchLook: now + searchLook, now + searchAgain: now + searchLook,
+	} {
+		c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
+		c.now = now
+		c.search = &search{size: c.basePacket(), probe: 7, bytes: 1300, before: 1300, beyond: 1400, resume: resume, wait: searchSoon, look: searchLook}
+		c.sizeArrived(7, &sentPacket{bytes: 1300, probe: true})
+		require.Equal(t, [3]int{1300, 1400, 0}, [3]int{c.search.size, c.search.failed, c.search.before})
+		require.Equal(t, want, c.search.at, "it would have gone on at %v", resume)
+	}
+}
+
 // TestProbesThatDidNotArrive: a peer that acks probes which it hasn't got gains nothing: the size stays within its bound, what was lost goes again
 // in smaller packets, and the lie is believed more and more seldom.
 func TestProbesThatDidNotArrive(t *testing.T) {
