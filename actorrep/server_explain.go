@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -125,11 +126,66 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 			return e
 		}
 		v.explain(&e, b.class.layout.All())
+		if e.Text == "" {
+			e.Text = e.text() + v.ownerless()
+		}
+		return e
 	}
 	if e.Text == "" {
 		e.Text = e.text()
 	}
 	return e
+}
+
+// conditionText names the condition of units that the connection may not have, and says what it lacks for that.
+func (v *view) conditionText(m layout.Mask) string {
+	u := &v.b.class.layout.Units[bits.TrailingZeros64(m)]
+	name, why := u.Condition.String(), ""
+	switch owner := v.b.Owner(); u.Condition {
+	case layout.NetGroup:
+		name, why = "group="+u.NetGroup, "the connection isn't in that group; see Peer.JoinGroup"
+	case layout.OwnerOnly, layout.InitialOrOwner, layout.ReplayOrOwner, layout.AutonomousOnly:
+		switch {
+		case owner == nil:
+			why = "the actor has no owner; see SetOwner"
+		case owner != v.peer:
+			why = "another connection owns the actor"
+		default:
+			why = "the actor isn't autonomous; see SetAutonomous"
+		}
+	case layout.InitialOnly:
+		why = "it is sent once, with the actor"
+	case layout.SkipOwner:
+		why = "the connection owns the actor"
+	case layout.ReplayOnly:
+		why = "only recordings get it"
+	case layout.Never:
+		why = "nobody gets it"
+	default:
+		why = "the connection's player moves the actor"
+	}
+	return fmt.Sprintf("its condition is %s: %s", name, why)
+}
+
+// ownerless names fields that nobody gets because the actor has no owner, for the end of a text, or returns "".
+func (v *view) ownerless() string {
+	if v.b.Owner() != nil {
+		return ""
+	}
+	var names []string
+	for _, f := range v.b.class.layout.Fields {
+		m := f.Mask &^ v.allowed
+		if m == 0 {
+			continue
+		}
+		if c := v.b.class.layout.Units[bits.TrailingZeros64(m)].Condition; c == layout.OwnerOnly || c == layout.AutonomousOnly {
+			names = append(names, f.Name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("; nobody gets %s, as the actor has no owner", strings.Join(names, ", "))
 }
 
 // explain says why the client has or lacks the units of m.
@@ -193,7 +249,7 @@ func (v *view) explainField(e *Explanation, field string) {
 	case m&v.b.inactive != 0:
 		e.Reason = ReasonInactive
 	case m&v.allowed == 0:
-		e.Reason = ReasonCondition
+		e.Reason, e.Text = ReasonCondition, v.conditionText(m)
 	default:
 		v.explain(e, m)
 		if id := v.unmapped(m); id != 0 && (e.Reason == ReasonUpToDate || e.Reason == ReasonDormant || e.Reason == ReasonLeaving) {
@@ -245,7 +301,11 @@ func (v *view) unmapped(m layout.Mask) netguid.GUID {
 func (e *Explanation) text() string {
 	switch e.Reason {
 	case ReasonStarved:
-		return fmt.Sprintf("starved for %d ticks: its last record took %d bits, the budget is %d", e.Waiting, e.Bits, e.Budget)
+		last := "no record of it was sent yet"
+		if e.Bits > 0 {
+			last = fmt.Sprintf("its last record took %d bits", e.Bits)
+		}
+		return fmt.Sprintf("starved for %d ticks: %s, the budget is %d", e.Waiting, last, e.Budget)
 	case ReasonDormant:
 		return fmt.Sprintf("dormant for %v", e.Dormant.Round(time.Millisecond))
 	case ReasonLeaving:

@@ -225,7 +225,10 @@ var places = [...]string{"(x)", "(y)", "(z)"}
 
 func ms(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 
-var located = reflect.TypeFor[actorrep.Located]()
+var (
+	located = reflect.TypeFor[actorrep.Located]()
+	pusher  = reflect.TypeFor[layout.Pusher]()
+)
 
 // partsOf is the parts of a class, without values.
 func partsOf(l *layout.Layout) []*shownPart {
@@ -282,6 +285,9 @@ func drawnOf(tag reflect.StructTag) string {
 
 // parts lists what a field consists of. path is where it is in the actor.
 func (a *shownActor) parts(name string, units layout.Mask, t reflect.Type, path []int) {
+	if reflect.PointerTo(t).Implements(pusher) { // a Var is what it holds
+		t, path = t.Field(0).Type, append(slices.Clip(path), 0)
+	}
 	if t.Kind() == reflect.Struct && plain(t) && len(a.Parts)+t.NumField() < maxParts {
 		for i := range t.NumField() {
 			a.parts(name+"."+t.Field(i).Name, units, t.Field(i).Type, append(slices.Clip(path), i))

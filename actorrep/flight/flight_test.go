@@ -317,6 +317,32 @@ func (d *film) at(actor int, part string, step int) any {
 	return nil
 }
 
+// Crate has a field that marks itself.
+type Crate struct {
+	actorrep.Base
+	Sum   actorrep.Var[int32]    `net:""`
+	Place struct{ X, Y float64 } `net:"owner"`
+}
+
+// TestPartsOfAVar: a Var is shown as what it holds.
+func TestPartsOfAVar(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Crate", (*Crate)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{})
+	require.NoError(t, err)
+	c := &Crate{}
+	require.NoError(t, w.Spawn(c))
+	for i := range 3 {
+		c.Sum.Set(int32(i))
+		w.Step(time.Duration(i+1) * 20 * time.Millisecond)
+	}
+	d, _ := read(t, rec.Take(), flight.View{})
+	parts := d.Actors[0].Parts
+	require.Equal(t, []string{"Sum", "Place.X", "Place.Y"}, []string{parts[0].Name, parts[1].Name, parts[2].Name})
+	require.Equal(t, []any{0.0, 1.0, 2.0}, parts[0].Of)
+	require.Equal(t, []string{"", "owner", "owner"}, []string{parts[0].Only, parts[1].Only, parts[2].Only})
+}
+
 // TestFilm plays at 20 % loss, and compares the film with what the server and the client had: the server's values in each Step; a
 // value whose packet was acked was at the client, and one whose packets all were lost wasn't.
 func TestFilm(t *testing.T) {

@@ -309,7 +309,9 @@ function why(c, n, p, step) {
   if (opening && p.Only && p.Units && !recordsOf(c, n, p).length)
     return "the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet";
   if (from < first) return "set before the film's first packet" + only;
-  return index(c).byActor.has(n) ? "set at " + seconds(from) + ", and not sent in this film" + only : unsent;
+  if (!index(c).byActor.has(n)) return unsent;
+  const others = new Set(c.Records.filter(r => r.Actor !== n && c.Sent[r.Packet].At > from && c.Sent[r.Packet].At <= t).map(r => r.Packet)).size;
+  return "set at " + seconds(from) + ", and not sent in this film" + only + (others ? "; " + others + " packets with other actors went since: it waits for its turn; Explain says why" : "");
 }
 
 const unsent = "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; Explain says which";
@@ -329,9 +331,11 @@ function local(c, n, p, q, shown, came) {
   if (v === came) return "";
   if (p.Drawn) return p.Drawn === "predict" ? "the client shows its prediction" : "the client draws it interpolated: as it was some time before";
   const set = lastSet(c, n, p, look), i = last(q.At, shown.step, same), since = s.Steps[q.At[i]], got = known(c, n, p).got, newest = got[last(got, look, g => g.at)];
-  if (set === undefined) return i > 0 ? "nothing of it came in the client's film: the client's own code set it, at " + seconds(since) : "";
+  if (set === undefined && came === undefined) return i > 0 ? "nothing of it came in the client's film: the client's own code set it, at " + seconds(since) : "";
   if (p.Of.slice(newest ? Math.max(0, last(p.At, newest.step, same)) : 0).includes(v)) return ""; // too large for a record: it came in a reliable bunch
-  const first = last(s.Steps, set - 0.001, same) + 1, how = (newest ? "packet " + newest.packet.ID + " brought " + value(came) + ", " : "") + "set at " + seconds(set);
+  // An opening doesn't bring values that are zero: the client's world sets nothing then.
+  const how = [newest && "packet " + newest.packet.ID + " brought " + value(came), set && "set at " + seconds(set)].filter(x => x).join(", ");
+  const first = set === undefined ? shown.a.From : last(s.Steps, set - 0.001, same) + 1;
   if (shown.step - first < s.turns - 1 && q.At[i] < first) return how + "; the client's film hasn't looked at the actor since";
   if (q.At[i] > first) return how + "; the client's own code has set " + value(v) + " since, at " + seconds(since);
   return how + "; the client's own code had set " + value(v) + " by the end of that frame";
@@ -403,7 +407,7 @@ function ways(a, p) {
       const again = (r.Opens ? "with the opening of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
       told.push(again + k.ID + " at " + seconds(k.At) + ": " + fate(k));
     }
-    const way = told.length ? waited + told.join("; ") : !conn ? "" : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
+    const way = told.length ? waited + told.join("; ") : !conn ? "" : !records.length && p.Only ? "not sent; its condition is " + p.Only : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
     return { at: from, v: p.Of[i], way };
   });
 }

@@ -165,10 +165,12 @@ func TestClientsFilm(t *testing.T) {
 // one that is relevant to its owner only.
 type Crate struct {
 	actorrep.Base
-	Kind string `net:""`
-	Fill int32  `net:""`
-	Note string `net:"owner"`
-	X    int32  `net:"" interp:""`
+	Kind string              `net:""`
+	Fill int32               `net:""`
+	Note string              `net:"owner"`
+	X    int32               `net:"" interp:""`
+	Zero int32               `net:""`
+	Sum  actorrep.Var[int32] `net:""`
 }
 
 // Ghost is of a class that the client doesn't register.
@@ -221,6 +223,7 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 			if n++; h.IsServer() && n%5 == 0 {
 				for _, c := range crates {
 					c.X += 3
+					c.Sum.Set(c.X)
 					if c.Kind != "once" || c.Fill == 0 {
 						c.Fill++
 					}
@@ -236,7 +239,7 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 				for a := range w.All {
 					switch c := a.(*Crate); {
 					case c.Kind == "overwritten":
-						c.Fill = -1
+						c.Fill, c.Zero = -1, 9
 					case c.Kind == "once" && at > 5*time.Second:
 						c.Fill = -2
 					case c.Kind == "destroyed" && at > 4*time.Second:
@@ -319,6 +322,7 @@ func TestWhy(t *testing.T) {
 	for _, line := range fields["X"] {
 		require.NotContains(t, line, "own code")
 	}
+	require.Regexp(t, `^\|Sum\|\d+\|\d+\|\d+\|`, strings.ReplaceAll(fields["Sum"][20], "apart", ""))
 	for _, line := range actors {
 		require.NotContains(t, line, "not there")
 		require.NotContains(t, line, "apart")
@@ -335,6 +339,9 @@ func TestWhy(t *testing.T) {
 		if cells[2] == cells[3] {
 			require.NotRegexp(t, `lost|flight`, line)
 		}
+	}
+	for _, line := range fields["Zero"] {
+		require.Regexp(t, `apart\|Zero\|0\|0\|9\|packet \d+ brought 0; the client's own code had set 9 by the end of that frame$`, line)
 	}
 	fields, _ = of("once", 4, 4.5, 7, 9)
 	for i, line := range fields["Fill"] {
