@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,25 +19,38 @@ type results struct {
 	replication *replication
 }
 
-// write writes a table for each workload that was measured into dir, for bench/plot.
-func (r *results) write(dir string) error {
+// writable makes dir, and says at once why its files could not be written after the hour that measuring takes.
+func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	f, err := os.CreateTemp(dir, ".compare-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// write writes the tables of a workload that was measured into dir, for bench/plot.
+func (r *results) write(dir, workload string) error {
 	for _, t := range []struct {
-		name, head string
-		rows       [][]string
+		workload, name, head string
+		rows                 func() [][]string
 	}{
-		{"w1", "rate,peer,loss,p99_ms", r.latencyRows()},
-		{"frontier", "network,peer,wire_bytes,p99_ms", r.frontierRows()},
-		{"w2", "panel,peer,value", r.throughputRows()},
-		{"w3", "panel,peer,value", r.manyRows()},
-		{"r1", "grows,changes,x,median_ms", r.growthRows()},
+		{"w1", "w1", "rate,peer,loss,p99_ms", r.latencyRows},
+		{"w1", "frontier", "network,peer,wire_bytes,p99_ms", r.frontierRows},
+		{"w2", "w2", "panel,peer,value", r.throughputRows},
+		{"w3", "w3", "panel,peer,value", r.manyRows},
+		{"r1", "r1", "grows,changes,x,median_ms", r.growthRows},
 	} {
-		if len(t.rows) == 0 {
+		if t.workload != workload {
 			continue
 		}
-		if err := writeTable(filepath.Join(dir, t.name+".csv"), append([][]string{strings.Split(t.head, ",")}, t.rows...)); err != nil {
+		rows := t.rows()
+		if len(rows) == 0 {
+			continue
+		}
+		if err := writeTable(filepath.Join(dir, t.name+".csv"), append([][]string{strings.Split(t.head, ",")}, rows...)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -37,9 +38,11 @@ type settings struct {
 	row                  string
 }
 
+var allWorkloads = []string{"w1", "w2", "w3", "w4", "w5", "w6", "w7", "r1"}
+
 func main() {
 	var s settings
-	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,w6,w7,r1", "workloads, with commas")
+	flag.StringVar(&s.workloads, "w", strings.Join(allWorkloads, ","), "workloads, with commas")
 	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
 	flag.StringVar(&s.out, "csv", "", "directory for the curves, which bench/plot draws; none by default")
 	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
@@ -95,9 +98,20 @@ func run(w io.Writer, s settings) error {
 	if err != nil {
 		return err
 	}
+	workloads := strings.Split(s.workloads, ",")
+	for _, name := range workloads {
+		if !slices.Contains(allWorkloads, name) {
+			return fmt.Errorf("no workload %q: %s", name, strings.Join(allWorkloads, ", "))
+		}
+	}
+	if s.out != "" {
+		if err := writable(s.out); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(w, "%s, %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	var r results
-	for _, name := range strings.Split(s.workloads, ",") {
+	for _, name := range workloads {
 		switch name {
 		case "w1":
 			r.latency = runW1(log, all, s)
@@ -119,14 +133,12 @@ func run(w io.Writer, s settings) error {
 		case "r1":
 			r.replication = runR1(log, s)
 			printR1(w, r.replication)
-		default:
-			return fmt.Errorf("no workload %q: w1, w2, w3, w4, w5, w6, w7, r1", name)
+		}
+		if s.out != "" {
+			err = errors.Join(err, r.write(s.out, name)) // what is measured next has its table still
 		}
 	}
-	if s.out != "" {
-		return r.write(s.out)
-	}
-	return nil
+	return err
 }
 
 // startProfile begins a CPU profile, if it is to be one.

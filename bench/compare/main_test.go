@@ -318,8 +318,10 @@ func TestReport(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := r.write(dir); err != nil {
-		t.Fatal(err)
+	for _, name := range allWorkloads {
+		if err := r.write(dir, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, want := range map[string]string{
 		"w1":       "rate,peer,loss,p99_ms\n60,udp,0,100\n60,udp,5,300\n",
@@ -334,5 +336,47 @@ func TestReport(t *testing.T) {
 	}
 	if _, err := choose(&out, "nobody"); err == nil {
 		t.Error("a peer that isn't there")
+	}
+}
+
+// TestMistakesAreToldAtOnce: a workload or a folder that isn't there is told before anything is measured: after it, an hour and the curves were lost.
+func TestMistakesAreToldAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []settings{{workloads: "w4,w9"}, {workloads: "w4", out: file}, {workloads: "w4", out: filepath.Join(file, "within")}} {
+		s.quick = true
+		var out bytes.Buffer
+		if err := run(&out, s); err == nil || strings.Contains(out.String(), "W4") {
+			t.Errorf("%+v: %v\n%s", s, err, &out)
+		}
+	}
+}
+
+// during is a Writer that looks at a folder when something is written.
+type during struct {
+	what, file string
+	there      bool
+}
+
+func (d *during) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(d.what)) {
+		_, err := os.Stat(d.file)
+		d.there = err == nil
+	}
+	return len(b), nil
+}
+
+// TestCurvesAreKept: the curves of a workload are written when it is measured, so that an interrupt later loses none, and no other file is left.
+func TestCurvesAreKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "curves")
+	d := &during{what: "W5", file: filepath.Join(dir, "w2.csv")}
+	if err := run(d, settings{workloads: "w2,w5", only: "tcp", size: 32, quick: true, out: dir}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 || !d.there {
+		t.Errorf("%v, %v, there in time: %v", files, err, d.there)
 	}
 }
