@@ -202,7 +202,11 @@ func prepare(path string, data []byte, mode os.FileMode) (string, error) {
 	return file.Name(), nil
 }
 
-var errNoCapture = errors.New("the film has no capture within it; set flight.Config.Save.Capture to the file that package capture writes")
+var (
+	errNoCapture = errors.New("the film has no capture within it; set flight.Config.Save.Capture to the file that package capture writes")
+	errCutFilm   = errors.New("the film is cut off, before the end of its capture if it has one")
+	errDamaged   = errors.New("the film's capture is damaged")
+)
 
 // ofFilm is the capture that a film has, or the data if it isn't a film.
 func ofFilm(data []byte) ([]byte, error) {
@@ -212,18 +216,24 @@ func ofFilm(data []byte) ([]byte, error) {
 	_, rest, found := bytes.Cut(data, []byte(`class="capture">`))
 	text, _, ended := bytes.Cut(rest, []byte("<"))
 	if !found || !ended {
+		if !bytes.HasSuffix(bytes.TrimSpace(data), []byte("</html>")) {
+			return nil, errCutFilm
+		}
 		return nil, errNoCapture
 	}
 	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	const most = 64 << 20 // that flight puts into one
 	data, err = io.ReadAll(io.LimitReader(zip, most+1))
-	if err == nil && len(data) > most {
-		err = errors.New("its capture is larger than 64 MiB")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	case len(data) > most:
+		return nil, errors.New("its capture is larger than 64 MiB")
 	}
-	return data, err
+	return data, nil
 }
 
 func describe(s capture.Summary) string {

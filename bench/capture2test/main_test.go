@@ -142,6 +142,26 @@ func TestRefused(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "the2ndone_capture_test.go"))
 }
 
+// TestCutFilm: of a film that is cut off, or damaged, that is said, and not that no capture was put into it.
+func TestCutFilm(t *testing.T) {
+	film := filmOf(t, bytes.Repeat([]byte("capture"), 1000))
+	begin := bytes.Index(film, []byte(`class="capture">`)) + len(`class="capture">`)
+	end := begin + bytes.IndexByte(film[begin:], '<')
+	for _, n := range []int{20, begin - 1, begin, (begin + end) / 2, end} {
+		_, err := ofFilm(film[:n])
+		require.ErrorIs(t, err, errCutFilm, "%d of %d bytes", n, len(film))
+	}
+	for at := begin; at < end; at++ {
+		bad := bytes.Clone(film)
+		bad[at] ^= 1
+		if data, err := ofFilm(bad); err != nil {
+			require.ErrorIs(t, err, errDamaged)
+		} else { // a bit that says nothing
+			require.Equal(t, bytes.Repeat([]byte("capture"), 1000), data)
+		}
+	}
+}
+
 // TestEveryNameIsBuilt: whatever the file is called, go test finds the test on this machine, or write says why not.
 func TestEveryNameIsBuilt(t *testing.T) {
 	empty := []byte("bunchnet capture 1\n\x06\x7f\x00\x00\x01\x61\x1e\x10\x00")

@@ -614,4 +614,5 @@ async function begin() {
   show();
 }
 
-begin().catch(e => { el("cut").textContent = String(e); });
+el("cut").textContent = ""; // the file is whole
+begin().catch(e => { el("cut").textContent = "the file is damaged: " + e; });

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http/httptest"
@@ -450,6 +451,36 @@ func TestFilm(t *testing.T) {
 	require.Empty(t, l.said, "what the page complained about")
 	for _, u := range l.urls {
 		require.Equal(t, "file://"+file, strings.Split(u, "#")[0], "it loads nothing")
+	}
+}
+
+// TestDamagedFilm: the page of a film that is cut off, or damaged, says so.
+func TestDamagedFilm(t *testing.T) {
+	file, _ := film(t, 2, 2*time.Second)
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	begin := bytes.Index(whole, []byte(`id="film">`)) + len(`id="film">`)
+	end := begin + bytes.IndexByte(whole[begin:], '<')
+	flipped, short := bytes.Clone(whole), append(bytes.Clone(whole[:end-1000]), whole[end:]...)
+	flipped[(begin+end)/2] ^= 1
+	ctx := open(t)
+	for _, x := range []struct {
+		what, says string
+		page       []byte
+	}{
+		{"whole", "", whole},
+		{"cut before the film", "cut off", whole[:begin]}, {"cut in the film", "cut off", whole[:(begin+end)/2]}, {"cut in the script", "cut off", whole[:len(whole)-100]},
+		{"a bit is another", "damaged", flipped}, {"a piece is missing", "damaged", short},
+	} {
+		page := filepath.Join(t.TempDir(), "film.html")
+		require.NoError(t, os.WriteFile(page, x.page, 0o600))
+		var said string
+		require.NoError(t, chromedp.Run(ctx, chromedp.Navigate("file://"+page), chromedp.Poll(`document.readyState === "complete" && (typeof film !== "object" || film || el("cut").textContent !== "")`, nil),
+			chromedp.Evaluate(`document.querySelector("#cut").textContent`, &said)), x.what)
+		if x.says == "" {
+			require.Empty(t, said, x.what)
+		}
+		require.Contains(t, said, x.says, x.what)
 	}
 }
 
