@@ -61,7 +61,8 @@ type Config struct {
 	// Static types: both would take the same index, which ends the connection. Default: a client takes odd indices
 	// and a server even ones, so that both may open channels at the same time.
 	FirstFree bool
-	// StrictControl ends the connection when a bunch arrives before the control channel's open, which is Unreal's rule.
+	// StrictControl ends the connection when a bunch arrives before the control channel's open, which is Unreal's rule. A client then opens other
+	// channels only when that open is acked: it may be lost, or overtaken.
 	// Default: the bunch's packet is refused and so sent again, and a client may open channels before its first packet
 	// is acked.
 	StrictControl bool

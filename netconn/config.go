@@ -45,8 +45,8 @@ type Protocol struct {
 	// FirstFree opens channels at the lowest free index, as Unreal's server does. Then only one end may open channels besides
 	// those of Static types: both would take the same index, which ends the connection.
 	FirstFree bool
-	// StrictControl ends the connection when a bunch arrives before the control channel's open, as Unreal does.
-	// Otherwise its packet is refused and so sent again.
+	// StrictControl ends the connection when a bunch arrives before the control channel's open, as Unreal does, whatever ReorderWindow is: a client
+	// opens other channels only when that open is acked (channel.Channel.OpenAcked), as a driver's login does. Otherwise its packet is refused and so sent again.
 	StrictControl bool
 }
 

@@ -309,3 +309,35 @@ func TestOrderCacheWhileRefusing(t *testing.T) {
 	t.Logf("an end refused packets in %d steps, and held some back meanwhile in %d", refusing, held)
 	require.Positive(t, held)
 }
+
+// TestStrictControlUnderJitter: with StrictControl a client that waits for the ack of its control channel's open breaks no rule, whatever the jitter, the loss and the
+// ReorderWindow; one that doesn't wait does, as soon as a packet overtakes the open.
+func TestStrictControlUnderJitter(t *testing.T) {
+	const ms = time.Millisecond
+	broke := map[bool]int{}
+	for _, waits := range []bool{true, false} {
+		for _, window := range []time.Duration{-1, 0, 20 * ms} {
+			for seed := range uint64(50) {
+				l := newLab(t, both(netsim.Settings{Lag: 50 * ms, LagVariance: 30 * ms, Loss: 10}), seed, func(_ int, c *Config) { c.Protocol, c.ReorderWindow = Unreal51(), window })
+				control := l.control()
+				var ch *channel.Channel
+				l.run(3*time.Second, func() {
+					if ch == nil && (!waits || control.OpenAcked()) {
+						ch = l.open(0)
+					}
+					if ch != nil && ch.Room() > 100 {
+						_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true, NoMerge: true})
+						require.NoError(t, err)
+					}
+				})
+				if l.res[1] != nil {
+					require.ErrorIs(t, l.res[1].Err, channel.ErrNoControl, "window %v, seed %d", window, seed)
+					broke[waits]++
+				}
+			}
+		}
+	}
+	t.Logf("%d of 150 broke the rule without waiting", broke[false])
+	require.Zero(t, broke[true])
+	require.Positive(t, broke[false])
+}

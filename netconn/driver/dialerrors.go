@@ -109,6 +109,12 @@ func (c *Conn) turnedAway() bool { return c.driver.server != nil && c.refusal !=
 // Result is netconn's, and says why a login was refused.
 func (c *Conn) Result() netconn.CloseResult { return c.withRefusal(c.Conn.Result()) }
 
+// noReason is what a client is told that the server's link let in, and then dropped: most often the server can't read it.
+const (
+	noReason     = "the server gave no reason; its Logger may; " + sameProtocol
+	sameProtocol = "both ends must have the same Protocol, and the same settings of the login"
+)
+
 // withRefusal adds to a result why the login was refused, for a client that never joined why its dial failed, and the reason of a server that
 // CloseWithError was given.
 func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
@@ -118,9 +124,9 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 		r.Err = c.refusal
 	case c.client == nil || c.joined:
 	case r.Code == netconn.TimedOut || c.loginLate:
-		r.Err = fmt.Errorf("%w: the login wasn't completed", ErrNoAnswer)
+		r.Err = fmt.Errorf("%w: the login wasn't completed; "+sameProtocol, ErrNoAnswer)
 	case r.Code == netconn.ClosedByPeer:
-		r.Err = fmt.Errorf("%w: %s", ErrDenied, cmp.Or(bitio.Printable(r.Reason), "the server gave no reason; its Logger may"))
+		r.Err = fmt.Errorf("%w: %s", ErrDenied, cmp.Or(bitio.Printable(c.saidReason()), noReason))
 	}
 	if r.Err == nil && (r.Code == netconn.ClosedByUs) == (c.driver.server != nil) { // the server's words, at either end
 		r.Err = control.Ended(r.Reason)

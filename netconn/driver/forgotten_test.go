@@ -217,6 +217,32 @@ func TestEndsThatDiffer(t *testing.T) {
 	}
 }
 
+// TestOtherProtocolIsTold: a client that the server can't read, or that can't read the server, learns that both must have the same Protocol, also where the link's word comes first.
+func TestOtherProtocolIsTold(t *testing.T) {
+	larger := netconn.Bunchnet()
+	larger.Bunch.MaxPacket = 1200
+	protocols := []netconn.Protocol{netconn.Bunchnet(), larger, netconn.Unreal51(), netconn.Unreal53(true)}
+	for name, link := range links() {
+		for i, server := range protocols {
+			for j, client := range protocols {
+				if i == j || server.Unreal && client.Unreal || name == "unreal" && max(i, j) == 3 {
+					continue // their first packets are the same
+				}
+				w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link, Protocol: server})
+				c := w.dial(Config{Link: link, Protocol: client})
+				for end := w.now.Add(20 * time.Second); c.result == nil && w.now.Before(end); {
+					w.step()
+				}
+				if i < 2 && j < 2 && c.result == nil {
+					continue // small packets are the same
+				}
+				require.NotNil(t, c.result, "%s, %d and %d", name, i, j)
+				require.Contains(t, c.result.String(), "both ends must have the same Protocol", "%s, %d and %d", name, i, j)
+			}
+		}
+	}
+}
+
 // TestNetSpeedOutlivesLogin: without more settings a login leaves both ends the rate that they have as NetSpeed, and a controller of the game's as it is.
 func TestNetSpeedOutlivesLogin(t *testing.T) {
 	const speed = 5_000_000
