@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"expvar"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -170,6 +173,62 @@ func TestText(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTextFits: no line of the text form is longer than a terminal's 80 columns, whatever the game's names and figures are; columns of tables end below
+// their headings, and no name is cut.
+func TestTextFits(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	addr := netip.MustParseAddrPort("[2001:db8:1234:5678:9abc:def0:1234:5678]:65535")
+	stats := netconn.Stats{}
+	stats.RTT, stats.Jitter = time.Minute, time.Minute
+	stats.Rates.OutLoss, stats.Rates.InLoss, stats.Rates.InBytes, stats.Rates.OutBytes = 1, 1, 1e9, 1e9
+	stats.PacketsInFlight, stats.QueuedReliable, stats.Channels = 65535, 65535, 32767
+	conns := []Conn{{ID: math.MaxUint32 / 10, Addr: addr, Name: strings.Repeat("名", 64), Joined: true, Stats: stats}, {ID: 1, Addr: addr}}
+	packet := Packet{ID: 1 << 20, State: Acked, Bytes: 1200, More: 7}
+	for i := range 20 {
+		packet.Bunches = append(packet.Bunches, Bunch{Channel: uint32(i), Sequence: 1000, Bits: 9000, Reliable: true, Open: true, Resent: true})
+	}
+	v := View{Title: long, ConnCount: 1e6, ConnMatches: 1e6, Load: make([]Load, 1),
+		Snapshot: Snapshot{Server: true, Addr: addr, At: 1000 * time.Hour, Conns: conns,
+			Refusals: map[string]uint64{"bad_token": 1e9, "other_server": 1e9, "too_many_from_this_address": 1e9}},
+		Ended:  []Ended{{Conn: 7, Addr: addr, Name: long, Why: "TimedOut: nothing came for 60 s"}},
+		Others: []Lanes{{Conn: 3, Name: long, NoHistory: true, Sent: []Packet{packet}}},
+		Detail: &Detail{Conn: 1, Samples: make([]Sample, 200), Channels: []Channel{{Index: 32767, Name: long, OutRec: 256, InRec: 512, Room: 1}},
+			Idle: []IdleChannels{{Count: 3, Name: long}}, Sent: []Packet{packet}, Received: []Packet{packet},
+			Actors:     []Actor{{Class: long, ID: "actor 4294967295", Channel: 32767, Bits: 1 << 30, Explain: strings.Repeat("starved for 35 ticks ", 10)}},
+			Properties: []Property{{Name: long, Bits: 1 << 40, Sent: 1e9, Received: 1e9, Refused: 1e9}, {Name: "Cow.Milk", Bits: 1}}}}
+	for i := range 20 {
+		v.Figures = append(v.Figures, Figure{Name: fmt.Sprintf("figure %d of the game", i), Value: 1e12})
+	}
+	text := string(v.AppendText(nil))
+	for line := range strings.SplitSeq(text, "\n") {
+		width := 0
+		for _, r := range line {
+			if width++; r == '名' {
+				width++
+			}
+		}
+		require.LessOrEqual(t, width, 80, line)
+	}
+	whole := strings.NewReplacer("\n", "", " ", "").Replace(text)
+	require.Equal(t, 7, strings.Count(whole, long))
+	require.Contains(t, whole, strings.Repeat("名", 64))
+	require.Contains(t, whole, "figure19ofthegame1000000000000")
+	aligned := func(head string, row int, columns ...string) {
+		t.Helper()
+		lines := strings.Split(text, "\n")
+		at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, head) })
+		require.Positive(t, at)
+		for _, c := range columns {
+			end := strings.Index(lines[at], c) + len(c)
+			require.Positive(t, end, c)
+			require.Regexp(t, `^[\d.]$`, lines[at+row][end-1:end], "%s in\n%s\n%s", c, lines[at], lines[at+row])
+			require.Regexp(t, `^ ?$`, lines[at+row][end:min(end+1, len(lines[at+row]))], c)
+		}
+	}
+	aligned("loss out", 2, "id", "RTT", "jitter", "loss out", "loss in", "receives", "sends", "flying", "reliable")
+	aligned("OutRec", 1, "channel", "OutRec", "of", "InRec")
 }
 
 func TestEvents(t *testing.T) {

@@ -224,7 +224,7 @@ func TestDownTheLadder(t *testing.T) {
 			}
 			return text != ""
 		})
-		require.Contains(t, text, c.way.String()+" after ")
+		require.Contains(t, strings.Join(strings.Fields(text), " "), c.way.String()+" after ") // its lines are wrapped
 	}
 	require.NoError(t, r.Err())
 	require.Equal(t, 2, back)
