@@ -237,8 +237,10 @@ func finalState(t *testing.T, r *party, p int) (hash uint64, frames int64) {
 		require.NoError(t, m.Receive(r.now, 3, up.p))
 		m.Tick(r.now)
 		require.NoError(t, w.Receive(r.now, down.p))
-		for w.Step() {
+		for n := w.Ready(); n > 0; n-- {
+			require.True(t, w.Step(), "%d frames are ready", n)
 		}
+		require.False(t, w.Step())
 	}
 	return game.hash, w.Frame()
 }

@@ -83,7 +83,8 @@ type Config struct {
 	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the
 	// proxy's header here.
 	//
-	// Take the last address of X-Forwarded-For, which the proxy added. Those before it are what the client wrote.
+	// Take the last address of the last X-Forwarded-For line (of r.Header.Values, since Get returns the first line), which the proxy added. Those
+	// before it are what the client wrote.
 	ClientAddr func(r *http.Request) (netip.Addr, error)
 	// Logger gets refusals, one line a second at most. Default none.
 	Logger *slog.Logger
