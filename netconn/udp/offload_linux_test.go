@@ -214,6 +214,26 @@ func TestRefusingPeersAreBounded(t *testing.T) {
 	require.Contains(t, r.peers, peer(4*maxRefusing))
 }
 
+// TestNarrowPathsAreTheirPeers: some dozens of peers on narrow paths, whatever they refuse and how often, take the offload from nobody else.
+func TestNarrowPathsAreTheirPeers(t *testing.T) {
+	var r refusals
+	peer := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(1+i)) }
+	for i := range 40 {
+		r.add(peer(i))
+		r.tookOne(peer(i))
+		require.True(t, r.wait(peer(i)))
+		require.False(t, r.wait(peer(1000)), "after %d peers", 1+i)
+	}
+	r.taken(peer(1000))
+	for i := range 40 {
+		for range 10 {
+			r.add(peer(i))
+		}
+		r.tookOne(peer(i))
+	}
+	require.False(t, r.wait(peer(1000)))
+}
+
 // TestRefusingPeersAreForgottenInOrder: a peer that took several as one and then refuses them again is remembered as long as others that
 // were refused then, and makes none of them forgotten before its turn.
 func TestRefusingPeersAreForgottenInOrder(t *testing.T) {
