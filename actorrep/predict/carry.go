@@ -146,7 +146,7 @@ func (c *Class[A, I]) takeOver(p *pawn[A, I], now time.Duration) {
 		}
 		p.done = q.done
 		if len(c.pawns) == 1 {
-			c.clock = from.clock.copy(c.offset)
+			c.clock = from.clock.copy(c.offset, c.clock)
 		}
 		return
 	}

@@ -328,9 +328,9 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 	if c.world.IsServer() {
 		c.simulate(now)
 	}
-	shared := c.clock.advance(now)
+	local, shared := c.clock.advance(now, c.world.Now())
 	if c.follows != nil {
-		c.offset = now - c.follows.clock.local
+		c.offset = local - c.follows.clock.local
 	}
 	for i := 0; i < len(c.pawns); i++ { // a step may possess more: they are appended
 		switch p := c.pawns[i]; {
@@ -338,7 +338,7 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 		case p.server != nil:
 			failed = errors.Join(failed, c.answer(p, now))
 		case p.client != nil:
-			failed = errors.Join(failed, c.play(p, now, shared))
+			failed = errors.Join(failed, c.play(p, local, shared))
 		}
 	}
 	c.forgetLost()
@@ -443,7 +443,7 @@ func (c *Class[A, I]) Offset(a A, now time.Duration) [3]float64 {
 		return c.group.offset(baseOf(a), now)
 	}
 	if p := c.byActor[a]; p != nil && p.client != nil {
-		return p.client.Offset(now)
+		return p.client.Offset(c.clock.at(now))
 	}
 	return [3]float64{}
 }

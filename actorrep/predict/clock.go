@@ -42,6 +42,8 @@ const (
 // A tick was made when the shared time was some amount ahead of the local time. If its input arrived early, that amount
 // could have been smaller by as much. The clock aims at the amount that all but the worst few of the last inputs needed,
 // and gets there by running up to 5 % faster or slower.
+//
+// The local time counts the game's frames. One in which the game's time goes back counts as long as those before it.
 type clock struct {
 	follower *netclock.Follower
 	ahead    time.Duration // target: shared time minus local time
@@ -55,6 +57,8 @@ type clock struct {
 	step     time.Duration
 	newest   time.Duration
 	local    time.Duration // of the last frame
+	game     time.Duration // the game's time of the last frame, as Tick was given it
+	stepped  time.Duration // and as World.Step was
 	frame    time.Duration // the length of frames, smoothed
 	hitched  bool          // the last frame was unusually long
 }
@@ -62,15 +66,20 @@ type clock struct {
 // need is how far ahead of the local time a tick should have been, when it was made, and which tick it is.
 type need struct{ ahead, local, at time.Duration }
 
-type madeTick struct{ at, local, shared time.Duration }
+// madeTick is when a tick was made. No time is known of one that was made late because of this end, or before the clock forgot what was measured.
+type madeTick struct {
+	at, local, shared time.Duration
+	known             bool
+}
 
-// copy returns a clock that goes on as this one does, by a local time that is ahead of this one's by offset.
-func (k *clock) copy(offset time.Duration) *clock {
+// copy returns a clock that goes on as this one does, by the local time of another one, which is ahead of this one's by offset.
+func (k *clock) copy(offset time.Duration, other *clock) *clock {
 	c := *k
 	c.restart()
 	c.local += offset
 	c.since += offset
 	c.ahead -= offset
+	c.game, c.stepped = other.game+c.local-other.local, other.stepped+c.local-other.local
 	c.follower.Advance(c.local, k.follower.Value())
 	for i := range c.ticks {
 		c.ticks[i].local += offset
@@ -88,7 +97,7 @@ func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
 	if off := k.target(now) - reached; k.follower == nil || off < -strange || off > strange || off < 0 && !k.inTime {
 		k.forget()
-		k.newest = 0
+		k.ticks, k.newest = [keptTicks]madeTick{}, 0
 		k.ahead, k.since, k.trend = reached+min(2*roundTrip, longestGuess)+startAhead-now, now, 0
 		k.restart()
 	}
@@ -97,7 +106,9 @@ func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 // forget drops what was measured: the next input that the server tells of sets the time.
 func (k *clock) forget() {
 	k.n, k.drift, k.inTime = 0, 0, false
-	k.ticks = [keptTicks]madeTick{}
+	for i := range k.ticks {
+		k.ticks[i].known = false
+	}
 }
 
 // target is what the shared time should be at a local time.
@@ -110,28 +121,53 @@ func (k *clock) restart() {
 	k.follower, _ = netclock.NewFollower(netclock.FollowerConfig{}) // its defaults are right: 5 %, and a jump from a second on
 }
 
-// advance returns the shared time at a local time; 0 before it started.
-func (k *clock) advance(now time.Duration) time.Duration {
-	if k.follower == nil {
-		return 0
+// atStep returns the local time of a World.Step since the last frame.
+func (k *clock) atStep(now time.Duration) time.Duration { return k.local + k.passed(k.stepped, now) }
+
+// passed is how long a frame is, by the game's time at the last one and now.
+func (k *clock) passed(last, now time.Duration) time.Duration {
+	if now < last {
+		return k.frame
 	}
-	if dt := max(now-k.local, 0); k.local > 0 {
+	return now - last
+}
+
+// at returns the local time of a time since the last frame.
+func (k *clock) at(now time.Duration) time.Duration { return k.local + now - k.game }
+
+// advance returns the local and the shared time of a frame, by the game's time and that of its last World.Step. The shared time is 0 before it started.
+func (k *clock) advance(now, stepped time.Duration) (local, shared time.Duration) {
+	dt := k.passed(k.game, now)
+	k.game, k.stepped, k.local = now, stepped, k.local+dt
+	if k.local > dt {
 		if k.hitched = dt > hitch && dt > unusual*k.frame; k.hitched && dt >= longestTick {
 			k.forget() // this end's time may have left some of it out
 		}
-		k.frame += (dt - k.frame) / 8
+		k.frame += (min(dt, longestTick) - k.frame) / 8
 	}
-	k.local = now
-	return k.follower.Advance(now, k.target(now))
+	if k.follower == nil {
+		return k.local, 0
+	}
+	return k.local, k.follower.Advance(k.local, k.target(k.local))
+}
+
+// takeBack is told that the ticks after a time are made again. The server may have the first inputs of those that aren't far ahead: what it tells of them means nothing.
+func (k *clock) takeBack(to time.Duration) {
+	for i := range k.ticks {
+		if m := &k.ticks[i]; m.at > to+keptTicks*k.step {
+			*m = madeTick{}
+		} else if m.at > to {
+			m.known = false
+		}
+	}
 }
 
 // made notes when a tick was made, in local and shared time.
 func (k *clock) made(at, local, shared time.Duration) {
 	k.newest = at
-	if k.hitched {
-		return // it is late because of this end, not of the path
+	if m := &k.ticks[at/k.step%keptTicks]; m.at != at { // the first time
+		*m = madeTick{at, local, shared, !k.hitched} // in a hitch it is late because of this end, not of the path
 	}
-	k.ticks[at/k.step%keptTicks] = madeTick{at, local, shared}
 }
 
 // hear takes in what the server says about an arrival, when its time had reached so much.
@@ -142,11 +178,11 @@ func (k *clock) hear(t timing, reached time.Duration) {
 	back := uint8(k.newest/k.step) - t.tick
 	at := k.newest - time.Duration(back)*k.step
 	m := k.ticks[uint64(at/k.step)%keptTicks]
-	if m.at != at {
-		return // made before this clock started
+	if m.at != at || !m.known {
+		return // made before this clock started, say
 	}
-	if at-t.early > reached+128*k.step {
-		return // no input arrives after that: an older tick with the same low bits, made before a pause
+	if came := at - t.early; came > reached+128*k.step || came < reached-128*k.step {
+		return // inputs arrive about now: another tick with the same low bits, made before a pause, or taken back
 	}
 	early := t.early >= tooEarly*k.step
 	if early {
@@ -180,6 +216,9 @@ func (k *clock) hear(t timing, reached time.Duration) {
 	k.ahead = worst[n-1].ahead
 	if k.inTime = k.inTime || t.early >= 0; !k.inTime || early {
 		k.restart() // the first guess was too small, or much too large
+	}
+	if early { // one input says little about the jitter and the loss: too early is better than too late here too
+		k.follower.Advance(k.local, k.target(k.local)+startAhead+k.step)
 	}
 }
 

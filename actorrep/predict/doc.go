@@ -66,7 +66,8 @@
 //
 // After a pause of more than MaxCatchUp ticks a client skips the oldest ones. After a client's frame of a second or more that is longer than four of the ones
 // before it, how early inputs come is measured anew, and the client's time may jump. Within five seconds of a pause of 0.1 to 10 s inputs are in
-// time again (TestStandingStill). For a fixed tick of the game's own use netclock.Accumulator.
+// time again (TestStandingStill). A client's clock that goes back costs nothing; after one that leaps ahead inputs are in time again a second and 24 ticks later, or, where the
+// server has kept its moves, after the length of the leap as well (TestLeapsOfTheClock). For a fixed tick of the game's own use netclock.Accumulator.
 //
 // # Possession
 //

@@ -153,6 +153,7 @@ type kind struct {
 	sample    func(m *member, in []uint64)                   // asks for the player's input
 	moved     func(m *member, at, now, shared time.Duration) // sends the input of a simulated tick
 	send      func(now time.Duration) error
+	rewind    func(now, to time.Duration) // takes back what was sent of later ticks
 	corrected func(m *member, c prediction.Correction)
 }
 
@@ -272,7 +273,7 @@ func (g *Group) predicting(b *actorrep.Base) bool {
 
 func (g *Group) offset(b *actorrep.Base, now time.Duration) [3]float64 {
 	if m := g.byBase[b]; m != nil && m.smoother != nil {
-		return m.smoother.Offset(now)
+		return m.smoother.Offset(g.clock.at(now))
 	}
 	return [3]float64{}
 }

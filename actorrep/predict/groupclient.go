@@ -247,7 +247,7 @@ func (g *Group) play(now time.Duration) (failed error) {
 		k.forgetLost()
 	}
 	g.prune()
-	shared := g.clock.advance(now)
+	now, shared := g.clock.advance(now, g.world.Now())
 	playing := false
 	for _, m := range g.members {
 		own := m.kind.own(m)
@@ -281,9 +281,13 @@ func (g *Group) play(now time.Duration) (failed error) {
 			g.skip(due - int64(g.cfg.MaxCatchUp))
 		}
 	} else if behind < -int64(g.cfg.MaxBack) {
-		for _, m := range g.members { // another server's time
+		for _, m := range g.members { // another server's time, or this end's clock had leaped
 			m.restart()
 		}
+		for _, k := range g.list {
+			k.rewind(now, time.Duration(due-1)*g.step)
+		}
+		g.clock.takeBack(time.Duration(due-1) * g.step)
 		g.newest, g.dirty, g.whole = due-1, 0, 0
 	}
 	g.forgetSilent()
@@ -499,6 +503,14 @@ func (c *Class[A, I]) movedMember(m *member, at, now, shared time.Duration) {
 		p.done = at
 		p.client.Move(at, p.used)
 		c.clock.made(at, now, shared)
+	}
+}
+
+func (c *Class[A, I]) rewindAll(now, to time.Duration) {
+	for _, p := range c.pawns {
+		if p.client != nil {
+			p.client.Rewind(now, to)
+		}
 	}
 }
 

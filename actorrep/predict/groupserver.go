@@ -167,7 +167,7 @@ func (c *Class[A, I]) newKind() *kind {
 		p := c.byActor[m.actor]
 		return p != nil && p.client != nil && c.holds(p)
 	}
-	k.sample, k.moved, k.send = c.sampleMember, c.movedMember, c.sendAll
+	k.sample, k.moved, k.send, k.rewind = c.sampleMember, c.movedMember, c.sendAll, c.rewindAll
 	k.corrected = c.correctedMember
 	k.hitch = func() { c.hitches++ }
 	return k

@@ -241,19 +241,20 @@ func TestAnotherServersTime(t *testing.T) {
 		k := clock{}
 		now := time.Hour
 		k.begin(now, 2*time.Hour, 50*time.Millisecond, step)
-		shared := k.advance(now)
+		_, shared := k.advance(now, now)
 		require.InDelta(t, 2*time.Hour, shared, float64(time.Second))
 		for range 100 {
 			now += step
-			shared = k.advance(now)
+			_, shared = k.advance(now, now)
 			k.made(shared-shared%step, now, shared)
 			k.hear(timing{told: true, tick: uint8(k.newest / step), early: 5 * time.Millisecond, step: step}, shared)
 			k.begin(now, shared-300*time.Millisecond, 50*time.Millisecond, step)
-			next := k.advance(now)
+			_, next := k.advance(now, now)
 			require.InDelta(t, shared, next, float64(step), "it doesn't jump")
 		}
 		k.begin(now, reached, 50*time.Millisecond, step)
-		require.InDelta(t, reached, k.advance(now), float64(time.Second))
+		_, shared = k.advance(now, now)
+		require.InDelta(t, reached, shared, float64(time.Second))
 		require.False(t, k.inTime)
 	}
 }

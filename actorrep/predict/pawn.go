@@ -266,7 +266,7 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		c.strange++ // the owner changed before the reply arrived
 		return nil
 	}
-	p := c.byActor[a]
+	p, now := c.byActor[a], c.clock.atStep(call.Now)
 	r := c.reader(&m)
 	timing, err := readTiming(r)
 	if err != nil {
@@ -291,19 +291,19 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		if p.client = new(prediction.Client[snapshot, I]); before != nil {
 			p.client = before.client // its memory
 		}
-		if err = c.resetClient(p, call.Now); err != nil {
+		if err = c.resetClient(p, now); err != nil {
 			p.gone = true
 			return err
 		}
 	}
-	if err = p.client.Receive(call.Now, r); begins {
-		c.takeOver(p, call.Now)
+	if err = p.client.Receive(now, r); begins {
+		c.takeOver(p, now)
 	}
 	if c.group == nil {
 		c.state.store(p.at, p.client.State())
 	}
 	if err == nil {
-		c.clock.begin(call.Now, p.client.Acked(), c.roundTrip(), p.step)
+		c.clock.begin(now, p.client.Acked(), c.roundTrip(), p.step)
 		c.clock.hear(timing, p.client.Acked())
 	}
 	return err
@@ -353,6 +353,10 @@ func (c *Class[A, I]) resetClient(p *pawn[A, I], now time.Duration) error {
 	return p.client.Reset(cfg, s, now)
 }
 
+// tooFar is how far a client's last tick may be ahead of the shared time. Beyond it this end's clock had leaped, or the server stood still: the server has refused
+// nearly all ticks since, so they are taken back. Within it the client waits for the time to come.
+const tooFar = time.Second
+
 // play is the client's part of Tick for its own actor: it simulates the ticks up to a shared time.
 func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 	if shared == 0 {
@@ -366,6 +370,10 @@ func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 	case due-p.done > late:
 		c.hitches++
 		p.done = due - late
+	case p.done-due > tooFar:
+		p.client.Rewind(now, due-p.step)
+		c.clock.takeBack(due - p.step)
+		p.done = due - p.step
 	}
 	for p.done < due && c.holds(p) {
 		p.done += p.step

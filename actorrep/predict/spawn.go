@@ -133,7 +133,7 @@ func (s *Spawns[F]) Tick(now time.Duration) {
 		if w.answered < 0 && s.answered(w.key) {
 			w.answered = now
 		}
-		if w.answered >= 0 && now-w.answered >= s.grace {
+		if w.answered = min(w.answered, now); w.answered >= 0 && now-w.answered >= s.grace { // a clock that went back begins it anew
 			gone = append(gone, w)
 			continue
 		}

@@ -25,6 +25,7 @@ type course struct {
 	serverFrame    time.Duration
 
 	others time.Duration // how far the games' own clocks are from their connections'
+	leapt  time.Duration // the client's besides
 
 	serverAt, clientAt time.Duration
 }
@@ -78,8 +79,8 @@ func (s *course) run(d time.Duration) {
 				_ = l.C.ReceivedPacket(at, p)
 			}
 			l.C.PostTickDispatch(at)
-			l.World.Step(at + s.others)
-			require.NoError(s.T, s.client.Tick(at+s.others))
+			l.World.Step(at + s.others + s.leapt)
+			require.NoError(s.T, s.client.Tick(at+s.others+s.leapt))
 			l.C.Tick(at)
 		}
 	}

@@ -174,6 +174,26 @@ func (c *Client[S, I]) combine(at time.Duration, in I) bool {
 	return true
 }
 
+// Rewind takes back the moves after a timestamp, as if they had never been made: for a model with an Interval, when the shared time was too far ahead. If all earlier
+// moves are acked the state stays as it is, until the server corrects it. Offset hides the jump.
+func (c *Client[S, I]) Rewind(now, to time.Duration) {
+	if c.newest <= to {
+		return
+	}
+	for ; c.next > c.first && c.saved.Lookup(c.next-1).at > to; c.next-- {
+		c.saved.Remove(c.next - 1)
+	}
+	c.newest, c.combinable = to, false
+	c.unsent, c.behind, c.messages = min(c.unsent, c.next), min(c.behind, c.next), 0
+	if c.first == c.next {
+		return
+	}
+	c.before, c.state = c.state, c.saved.Lookup(c.next-1).after
+	if p := c.cfg.Position; p != nil {
+		c.smoother.Jump(now, p(&c.before), p(&c.state))
+	}
+}
+
 func (c *Client[S, I]) dropFirst() {
 	c.saved.Remove(c.first)
 	c.first++

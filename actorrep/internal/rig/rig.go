@@ -51,7 +51,8 @@ type Rig struct {
 type Line struct {
 	World    *actorrep.World
 	Peer     *actorrep.Peer
-	Failed   []error // of JoinOther
+	Failed   []error       // of JoinOther
+	Ahead    time.Duration // of the client's game's clock before its connection's
 	S, C     *netconn.Conn
 	Up, Down *netsim.Link
 }
@@ -157,7 +158,7 @@ func (r *Rig) Step() {
 		}
 		l.S.PostTickDispatch(r.Now)
 		l.C.PostTickDispatch(r.Now)
-		l.World.Step(r.Now)
+		l.World.Step(r.Now + l.Ahead)
 	}
 	if r.Heard != nil {
 		r.Heard()
