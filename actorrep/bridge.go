@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 func init() {
@@ -22,6 +23,7 @@ func init() {
 		}
 		return list
 	}
+	bridge.IDs = func(w *World) netguid.Share { return w.ids.Share }
 	bridge.AddConnByHand = (*World).addConnByHand
 	bridge.Report = (*World).report
 	bridge.Watch = (*World).watch

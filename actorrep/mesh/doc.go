@@ -175,9 +175,9 @@
 // # What a zone can't have
 //
 // Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups of actors, no components: Give's state may have these, and Take
-// spawns them again. Fast arrays (package fastarray) are mirrored with their ids. A class with one of another kind, which has no NetCopy, has no zone: Own returns ErrConfig. An actor that is torn off isn't at the neighbours. A multicast comes to the neighbour's
+// spawns them again. A component that comes from a neighbour, and an actor that ZoneGame.Make doesn't make, is told once for each class, by actorrep.Config.Failed of the World. Fast arrays (package fastarray) are mirrored with their ids. A class with one of another kind, which has no NetCopy, has no zone: Own returns ErrConfig. An actor that is torn off isn't at the neighbours. A multicast comes to the neighbour's
 // client World, where its function calls it again for the mirror. Give each start of a server a share of ids (actorrep.Config.IDs) of its
-// own: actors of an earlier start may live on at other servers, and with the same share their ids would be given again.
+// own: actors of an earlier start may live on at other servers, and with the same share their ids would be given again. Without a share NewZone returns ErrConfig; two servers with the same one are told, by Config.Failed, when they meet.
 //
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)

@@ -57,7 +57,7 @@ type ServerConfig struct {
 	// ID names this start of the server in the mesh: fleet.Info.ID. 1 to 128 bytes.
 	ID   string
 	Game Game
-	// ToServer and ToClient send a packet, which is valid during the call. It may be lost, late or doubled.
+	// ToServer and ToClient send a packet, which is valid during the call. It may be lost, late or doubled, and be received before the call returns.
 	ToServer func(id string, packet []byte)
 	ToClient func(player uint64, packet []byte)
 	// Key seals what servers send each other. All servers of the mesh have it, and nobody else. It isn't zero.
@@ -142,6 +142,7 @@ type arrival struct {
 	given                  *player // as it will play here
 	state                  []byte
 	began, sayAt           time.Duration
+	toldAt                 time.Duration // when the client's word was passed on last
 }
 
 // conn is the connection of a player's client.
@@ -338,16 +339,17 @@ func (s *Server) Step(now time.Duration) {
 			s.stepTravel(p)
 		}
 	}
-	for _, l := range s.leaving {
-		if s.now >= l.sayAt {
+	// The other server may answer within what is sent, and end one of these: by their places none is looked at that is no more.
+	for i := 0; i < len(s.leaving); i++ {
+		if l := s.leaving[i]; s.now >= l.sayAt {
 			l.sayAt = s.now + s.soonAgain()
 			s.toServer(l.to, s.head(done, l.player, l.attempt, l.nonce))
 		}
 	}
 	// A packet that was late may have one expected whose server is gone, and never calls it off.
 	s.arrivals = slices.DeleteFunc(s.arrivals, func(a *arrival) bool { return a.given == nil && s.now-a.began > 3*s.cfg.TravelFor })
-	for _, a := range s.arrivals {
-		if s.now >= a.sayAt {
+	for i := 0; i < len(s.arrivals); i++ {
+		if a := s.arrivals[i]; s.now >= a.sayAt {
 			s.sayCome(a)
 		}
 	}
@@ -407,10 +409,15 @@ func (s *Server) sayCome(a *arrival) {
 	s.toServer(a.from, appendBytes(b, a.ticket))
 }
 
-// arrivalsSay has the servers that a player comes from told at once.
+// arrivalsSay has the servers that a player comes from told at once, but only once between two Steps, however often its client changes what it says.
 func (s *Server) arrivalsSay(id uint64) {
-	for _, a := range s.arrivals {
-		if a.player == id {
+	for i := 0; i < len(s.arrivals); i++ {
+		switch a := s.arrivals[i]; {
+		case a.player != id:
+		case a.toldAt == s.now:
+			a.sayAt = s.now
+		default:
+			a.toldAt = s.now
 			s.sayCome(a)
 		}
 	}
@@ -664,8 +671,8 @@ func (s *Server) move(p *player) {
 	l := &leaving{player: p.id, attempt: p.attempt, nonce: p.travel.nonce, to: p.travel.to, sayAt: s.now + s.soonAgain()}
 	s.leaving = append(s.leaving, l)
 	s.Counters.Moved++
-	s.toServer(l.to, s.head(done, l.player, l.attempt, l.nonce))
 	s.cfg.Game.Moved(p.id)
+	s.toServer(l.to, s.head(done, l.player, l.attempt, l.nonce)) // it may play there at once
 }
 
 // fromOld is what the server that a player comes from says.
@@ -690,12 +697,11 @@ func (s *Server) fromOld(k kind, from string, id, attempt, nonce uint64, given *
 		s.arrivals = slices.Delete(s.arrivals, i, i+1)
 		s.soon(id)
 	case done:
-		s.toServer(from, s.head(have, id, attempt, nonce))
-		if a.given == nil {
-			return // can't be: only what is given is done
+		if a.given != nil { // else it can't be: only what is given is done
+			s.arrivals = slices.Delete(s.arrivals, i, i+1)
+			s.play(a)
 		}
-		s.arrivals = slices.Delete(s.arrivals, i, i+1)
-		s.play(a)
+		s.toServer(from, s.head(have, id, attempt, nonce))
 	}
 }
 

@@ -113,11 +113,12 @@ type Zone struct {
 	stopped    bool    // the lease is over
 	leaving    bool    // it is to be: nothing changes any more
 	copier     copier
-	around     []distance // scratch: by table
-	wide       []distance // scratch: by table and formers
-	msgs       [][]byte   // scratch
-	buf        []byte     // scratch
-	msg        []byte     // scratch
+	reported   map[string]bool // what World's Config.Failed was told: a class each at most, and one more
+	around     []distance      // scratch: by table
+	wide       []distance      // scratch: by table and formers
+	msgs       [][]byte        // scratch
+	buf        []byte          // scratch
+	msg        []byte          // scratch
 }
 
 // record is what is known of an actor.
@@ -148,6 +149,8 @@ func NewZone(cfg ZoneConfig) (*Zone, error) {
 		return nil, fmt.Errorf("%w: ID %q must have 1 to %d bytes", ErrConfig, cfg.ID, maxID)
 	case cfg.World == nil || !cfg.World.IsServer() || cfg.Game == nil || cfg.ToServer == nil || cfg.Rand == nil:
 		return nil, fmt.Errorf("%w: a server's World, Game, ToServer and Rand are needed", ErrConfig)
+	case idsOf(cfg.World).Servers == 0:
+		return nil, fmt.Errorf("%w: World has no actorrep.Config.IDs, this server's share of the ids of all", ErrConfig)
 	case cfg.Resend < 0 || cfg.Forget < 0 || cfg.Linger < 0 || cfg.MaxActors < 0:
 		return nil, fmt.Errorf("%w: Resend %v, Forget %v, Linger %v, MaxActors %d", ErrConfig, cfg.Resend, cfg.Forget, cfg.Linger, cfg.MaxActors)
 	case !(cfg.Margin > 0) || !(cfg.Hysteresis > 0):
@@ -157,7 +160,7 @@ func NewZone(cfg ZoneConfig) (*Zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &Zone{cfg: cfg, seal: s, records: map[netguid.GUID]*record{}, gone: map[string]bool{}}
+	z := &Zone{cfg: cfg, seal: s, records: map[netguid.GUID]*record{}, gone: map[string]bool{}, reported: map[string]bool{}}
 	z.copier.init(cfg.World)
 	return z, z.SetTable(cfg.Table)
 }

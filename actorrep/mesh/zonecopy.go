@@ -7,6 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 )
@@ -14,6 +15,9 @@ import (
 var (
 	addConnByHand = bridge.AddConnByHand.(func(w *actorrep.World, conn channel.Conn) *actorrep.Peer)
 	classes       = bridge.Classes.(func(w *actorrep.World) []bridge.Class)
+	idsOf         = bridge.IDs.(func(w *actorrep.World) netguid.Share)
+	baseOf        = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
+	report        = bridge.Report.(func(w *actorrep.World, err error))
 )
 
 // copier copies the replicated values of actors.

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -91,8 +92,12 @@ func (z *Zone) unmirror(r *record) {
 
 // mirror takes the values of an actor that a neighbour shows.
 func (z *Zone) mirror(n *neighbour, from actorrep.Actor) {
+	if b := baseOf(from); b.Parent() != nil && b.World() == n.world {
+		z.fail(b.ClassName(), "class %q is one of components, here of a %q: neighbours don't mirror it, and their players don't see it", b.ClassName(), baseOf(b.Parent()).ClassName())
+		return
+	}
 	src, ok := from.(Actor)
-	if !ok || src.body().World() != n.world || src.body().Parent() != nil {
+	if !ok || src.body().World() != n.world {
 		return
 	}
 	id, epoch := src.body().GUID(), src.body().Epoch
@@ -107,6 +112,10 @@ func (z *Zone) mirror(n *neighbour, from actorrep.Actor) {
 	case epoch < r.epoch || r.ended && epoch == r.epoch:
 		z.Counters.Stale++
 		return
+	case r.owner == z.cfg.ID && epoch == r.epoch: // an epoch is of one authority
+		z.fail("", "server %q has an actor with id %v as this one has, both new: each start of a server needs a share of ids of its own (actorrep.Config.IDs)", n.id, id)
+		z.Counters.Refused++
+		return
 	case r.owner == z.cfg.ID || epoch == r.epoch && r.owner != n.id:
 		z.Counters.Refused++
 		return
@@ -120,13 +129,27 @@ func (z *Zone) mirror(n *neighbour, from actorrep.Actor) {
 	r.seen = true
 }
 
+// fail tells World's Config.Failed once of a class that is registered here, or of what has no class, what players don't see because of it.
+func (z *Zone) fail(class, format string, args ...any) {
+	if z.reported[class] || class != "" && z.copier.layouts[class] == nil {
+		return
+	}
+	z.reported[class] = true
+	report(z.cfg.World, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
+}
+
 // spawn makes the mirror of an actor.
 func (z *Zone) spawn(r *record, class string) bool {
 	a := z.cfg.Game.Make(class)
-	if a == nil || z.cfg.World.SpawnAs(a, nil, r.id) != nil {
+	if a == nil {
+		z.fail(class, "ZoneGame.Make makes no %q, which other servers have", class)
 		return false
 	}
-	if a.body().ClassName() != class || z.copier.check(class) != nil {
+	if z.cfg.World.SpawnAs(a, nil, r.id) != nil {
+		return false
+	}
+	if made := a.body().ClassName(); made != class || z.copier.check(class) != nil {
+		z.fail(class, "ZoneGame.Make has made a %q for a %q, or its class was registered after NewZone", made, class)
 		_ = z.cfg.World.Destroy(a)
 		return false
 	}

@@ -33,6 +33,8 @@ var (
 	Waited    any // func(p *actorrep.Peer) time.Duration
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
+	// IDs is a world's Config.IDs.
+	IDs any // func(w *actorrep.World) netguid.Share
 	// AddConnByHand is World.AddConn for a connection that sees what SetRelevant says, at once, and nothing else.
 	AddConnByHand any // func(w *actorrep.World, conn channel.Conn) *actorrep.Peer
 	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all. With
