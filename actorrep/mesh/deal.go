@@ -34,6 +34,7 @@ type Dealer interface {
 // DealGame is what a Keeper asks of a game whose actors deal with each other. It is called within Keeper.Step and Zone.Receive.
 type DealGame interface {
 	// Deal is another actor's deal for one of this server's. What the game changes in a, and what a deals with others in the same call, is kept together with a's Book: all of it once, or nothing yet.
+	// A Deal of a's may return ErrFull or ErrAway here too: then what came stays a's until the game deals it back, or on, later.
 	Deal(a Dealer, from netguid.GUID, deal []byte)
 	// Returned: the store has no actor that the deal was for. What was dealt is a's again.
 	Returned(a Dealer, to netguid.GUID, deal []byte)

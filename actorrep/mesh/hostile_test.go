@@ -334,6 +334,34 @@ func TestLateNo(t *testing.T) {
 	}
 }
 
+// TestNotThere: who stays because a travel has taken too long is told how far it came.
+func TestNotThere(t *testing.T) {
+	for want, trouble := range map[string]func(p *pair){
+		`server "server1" hasn't answered`: func(p *pair) { p.hold = true },
+		"hasn't sent anything":             func(p *pair) { p.servers[0].Connected(1); p.client.cfg.Send = func(string, []byte) {} },
+		"hasn't said that it knows":        func(p *pair) { p.servers[0].cfg.ToClient = func(uint64, []byte) {} },
+		`it knows that it shall go to "server1"`: func(p *pair) {
+			send := p.client.cfg.Send
+			p.client.cfg.Send = func(server string, b []byte) {
+				if server == name(0) {
+					send(server, b)
+				}
+			}
+		},
+	} {
+		p := newPair(t)
+		p.step(t)
+		require.NoError(t, p.servers[0].Travel(1, name(1)))
+		trouble(p)
+		for range 550 {
+			p.step(t)
+		}
+		require.Len(t, p.told, 1, want)
+		require.ErrorIs(t, p.told[0], ErrNotThere)
+		require.ErrorContains(t, p.told[0], want)
+	}
+}
+
 // TestGoneStaysGone: what a server that is gone has sent arrives no more, however late, and nobody travels to it.
 func TestGoneStaysGone(t *testing.T) {
 	p := newPair(t)

@@ -33,6 +33,7 @@ type kept struct {
 	arrival uint64      // it has come from elsewhere as this one, and isn't recorded yet
 	to      string      // where it went
 	next    uint32      // in this epoch
+	given   []byte      // with this state; nil: a player's goes with its player
 	ended   uint32      // it was destroyed here in this epoch
 	claim   actorRecord // epoch above 0: what it is taken over with
 	claimed bool        // the store has claim
@@ -99,17 +100,17 @@ func (k *Keeper) tell(a *kept, want uint64, err error) {
 func (k *Keeper) owned(r *record) {
 	a := k.entry(r.id)
 	a.fresh = a.fresh || r.epoch == 1
-	a.claim, a.claimed, a.ended, a.to, a.next, a.due = actorRecord{}, false, 0, "", 0, 0
+	a.claim, a.claimed, a.ended, a.to, a.next, a.given, a.due = actorRecord{}, false, 0, "", 0, nil, 0
 	k.settled(a)
 	k.arrivals++
 	a.arrival = k.arrivals
 	k.deals(r.a)
 }
 
-// goes: an actor of this server's goes to another one, in an epoch.
-func (k *Keeper) goes(r *record, to string, epoch uint32) {
+// goes: an actor of this server's goes to another one, in an epoch, with a state.
+func (k *Keeper) goes(r *record, to string, epoch uint32, state []byte) {
 	a := k.kept[r.id]
-	a.to, a.next, a.known, a.due = to, epoch, false, k.now+k.cfg.Lease/8
+	a.to, a.next, a.given, a.known, a.due = to, epoch, slices.Clone(state), false, k.now+k.cfg.Lease/8
 }
 
 // destroyed: the game has destroyed an actor of this server's.
@@ -365,8 +366,12 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 			epoch = max(epoch, r.epoch+1)
 		}
 		if epoch < maxEpoch-1 {
+			state := slices.Clone(v.state)
+			if v.holder == k.id && a.given != nil && a.next == v.epoch+1 { // the other server hasn't recorded it: it is as it was given
+				state = a.given
+			}
 			a.write++
-			a.known, a.claim = true, actorRecord{epoch: epoch, write: a.write, holder: k.id, class: v.class, state: slices.Clone(v.state)}
+			a.known, a.claim = true, actorRecord{epoch: epoch, write: a.write, holder: k.id, class: v.class, state: state}
 			return
 		}
 		fallthrough

@@ -165,7 +165,8 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 func (k *Keeper) Over() bool { return k.over }
 
 // Leave ends the lease of a server that shall stop. From now on its Zone owns nothing; when the store has all actors as they are now, and those that were on the way are there, the lease is
-// over, Over reports true, and another server takes over at once.
+// over, Over reports true, and another server takes over at once. A player who is on its way to this server then may go back by a checkpoint: have Game.Ticket refuse players first, and call Leave
+// when Server.Idle reports that none is on its way.
 func (k *Keeper) Leave() {
 	if k.leaving {
 		return

@@ -20,7 +20,7 @@ var (
 	ErrTravels = errors.New("mesh: the player is on its way already")
 	// ErrRefused: the next server doesn't take the player.
 	ErrRefused = errors.New("mesh: the next server refuses")
-	// ErrNotThere: the client didn't reach the next server in time, or that one didn't answer.
+	// ErrNotThere: the client didn't reach the next server in time, or that one didn't answer. The error that wraps it says how far it came.
 	ErrNotThere = errors.New("mesh: the client isn't at the next server")
 	// ErrNoAnswer: the next server didn't answer when it was given the player.
 	ErrNoAnswer = errors.New("mesh: the next server doesn't answer")
@@ -371,7 +371,7 @@ func (s *Server) stepTravel(p *player) {
 	case t.frozen && s.now-t.frozenAt > s.cfg.FreezeFor:
 		s.stay(p, ErrNoAnswer)
 	case !t.frozen && s.now-t.began > s.cfg.TravelFor:
-		s.stay(p, ErrNotThere)
+		s.stay(p, s.notThere(p))
 	case s.now < t.sayAt:
 	case t.frozen:
 		s.sayGive(p)
@@ -379,6 +379,20 @@ func (s *Server) stepTravel(p *player) {
 		t.sayAt = s.now + s.cfg.Resend
 		s.toServer(t.to, binary.LittleEndian.AppendUint64(s.head(expect, p.id, p.attempt, t.nonce), p.session))
 	}
+}
+
+// notThere says how far a travel has come that took too long.
+func (s *Server) notThere(p *player) error {
+	c := s.conns[p.id]
+	switch {
+	case p.travel.nonce == 0:
+		return fmt.Errorf("%w: server %q hasn't answered", ErrNotThere, p.travel.to)
+	case c == nil || c.session == 0:
+		return fmt.Errorf("%w: the client hasn't sent anything here", ErrNotThere)
+	case c.knows != p.attempt:
+		return fmt.Errorf("%w: the client hasn't said that it knows where to go", ErrNotThere)
+	}
+	return fmt.Errorf("%w: it knows that it shall go to %q", ErrNotThere, p.travel.to)
 }
 
 func (s *Server) sayGive(p *player) {

@@ -233,7 +233,7 @@ func (z *Zone) Release(a Actor, to string) uint32 {
 	z.hide(r)
 	r.owner, r.shownAt = "", z.now
 	if z.keeper != nil {
-		z.keeper.goes(r, to, r.epoch+1)
+		z.keeper.goes(r, to, r.epoch+1, nil)
 	}
 	return r.epoch + 1
 }

@@ -113,7 +113,7 @@ func (z *Zone) give(r *record, to string) bool {
 	r.owner, r.epoch, r.shownAt = to, r.epoch+1, z.now
 	r.a.body().Epoch = r.epoch
 	if z.keeper != nil {
-		z.keeper.goes(r, to, r.epoch)
+		z.keeper.goes(r, to, r.epoch, state)
 	}
 	z.Counters.Given++
 	_ = z.push(to, &zoneMessage{kind: zoneGive, id: r.id, epoch: r.epoch, table: z.table.Epoch, class: r.a.body().ClassName(), state: state}) // there is room

@@ -355,6 +355,7 @@ type zoneServer struct {
 	ticked    time.Duration
 	ops       []kv.Op   // of the tick in which it stands still
 	stoodAt   time.Time // the time of that
+	restores  bool      // the Keeper is being stepped: what is taken is taken over
 	late      bool      // this tick is the rest of it
 	driver    *driver.Driver
 	world     *actorrep.World
@@ -749,6 +750,7 @@ func (z zoneGame) Take(a Actor, state []byte) error {
 	var f flock
 	z.check(json.Unmarshal(state, &f))
 	a.(*sheep).set(f)
+	a.(*sheep).restored = f.Saved || z.restores
 	if p := f.Player; f.Saved && p != 0 {
 		z.pawns[p] = a.(*sheep)
 		if c := z.conns[p]; c != nil {
@@ -892,10 +894,14 @@ func (c *zoneClient) Tick(now time.Time) error {
 	}
 	if to := c.m.Server(); to != c.drawn && c.ends[to] != nil && c.ends[c.drawn] != nil && c.g.store == nil {
 		for _, t := range c.g.order {
-			if max(c.g.byID(c.drawn).zone.from(t.x, t.y, c.drawn), c.g.byID(to).zone.from(t.x, t.y, to)) > zoneMargin {
-				continue // what has left the margin stands still for Forget
+			const enters = 15.0 // what comes into the margin isn't there yet, or what stands there for Forget since it has left the margin
+			if t.over || max(c.g.byID(c.drawn).zone.from(t.x, t.y, c.drawn), c.g.byID(to).zone.from(t.x, t.y, to)) > zoneMargin-enters {
+				continue
 			}
-			if a, b := c.ends[c.drawn].shown[t.id], c.ends[to].shown[t.id]; a != nil && b != nil && c.ends[c.drawn].world.Find(t.id) != nil {
+			if a, b := c.ends[c.drawn].shown[t.id], c.ends[to].shown[t.id]; c.ends[c.drawn].world.Find(t.id) != nil {
+				if c.ends[to].world.Find(t.id) == nil {
+					b = &sheep{} // it blinks
+				}
 				c.g.back = append(c.g.back, int(a.Count)-int(b.Count))
 			}
 		}
@@ -967,23 +973,29 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestZonesQuick: without loss an actor stands still for two ticks at most in 99 of 100 changes of its authority, and a player that travels sees what is near two ticks back at most.
+// TestZonesQuick: without loss an actor stands still for two ticks at most in 99 of 100 changes of its authority, and a player that travels sees what is near, and it is two ticks back at most.
 func TestZonesQuick(t *testing.T) {
-	r, g := playPlain(quietPlain(*first), nil)
-	if !r.OK() {
-		t.Fatalf("seed %d: %v", *first, r.Failure)
+	var stood []time.Duration
+	seen, back := 0, 0
+	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 40, 5)); seed++ {
+		r, g := playPlain(quietPlain(seed), nil)
+		if !r.OK() {
+			t.Fatalf("seed %d: %v", seed, r.Failure)
+		}
+		stood, seen = append(stood, g.stood...), seen+len(g.back)
+		if worst := slices.Max(g.back); worst > 2 {
+			t.Errorf("seed %d: the next World is %d steps behind", seed, worst)
+		} else {
+			back = max(back, worst)
+		}
 	}
-	slices.Sort(g.stood)
-	if len(g.stood) < 20 {
-		t.Fatalf("%d changes of authority", len(g.stood))
+	slices.Sort(stood)
+	if len(stood) < 100 {
+		t.Fatalf("%d changes of authority", len(stood))
 	}
-	back := slices.Max(g.back)
-	t.Logf("%d times an actor was in both Worlds of a travelling player, in the next one %d steps behind at most", len(g.back), back)
-	if back > 2 {
-		t.Fatalf("the next World is %d steps behind", back)
-	}
-	p99 := g.stood[len(g.stood)*99/100]
-	t.Logf("%d changes of authority: p50 %v, p99 %v, worst %v", len(g.stood), g.stood[len(g.stood)/2], p99, g.stood[len(g.stood)-1])
+	t.Logf("%d times an actor was in both Worlds of a travelling player, in the next one %d steps behind at most", seen, back)
+	p99 := stood[len(stood)*99/100]
+	t.Logf("%d changes of authority: p50 %v, p99 %v, worst %v", len(stood), stood[len(stood)/2], p99, stood[len(stood)-1])
 	if p99 > 2*zoneTick {
 		t.Fatalf("p99 %v, and a tick is %v", p99, zoneTick)
 	}
