@@ -30,6 +30,7 @@ type seen struct {
 	X, Y                                                            float64
 	Score, Shots, Heard, Drones, Crates, OthersAmmo, Waiting, Drawn int
 	Inputs, Corrections, Draws, Late, RTT, P50, P99                 float64
+	Ticks, Dials                                                    int
 }
 
 // tab is a player in a page.

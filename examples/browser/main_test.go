@@ -3,15 +3,20 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/bunchnet/bunchnet/examples/tanks/game"
 	"github.com/bunchnet/bunchnet/netconn/web/webtest"
 )
 
@@ -30,6 +35,77 @@ func TestCheck(t *testing.T) {
 			}
 			require.NoError(t, err, out.String())
 			require.Contains(t, out.String(), "\nPASS")
+		})
+	}
+}
+
+// TestHiddenTab: a page in the background, whose timers Chromium lets run once a second and soon once a minute, keeps its player or comes back by itself
+// as the same player once it is seen, whether the server sends much meanwhile or little.
+func TestHiddenTab(t *testing.T) {
+	if os.Getenv("CI") == "" {
+		t.Skip("it takes two minutes; set CI")
+	}
+	c, err := build(t.Context())
+	require.NoError(t, err)
+	for _, ways := range []string{"all", "websocket"} {
+		t.Run(ways, func(t *testing.T) {
+			throttled := []chromedp.ExecAllocatorOption{chromedp.Flag("headless", "new"), chromedp.Flag("disable-background-timer-throttling", false),
+				chromedp.Flag("disable-backgrounding-occluded-windows", false), chromedp.Flag("disable-renderer-backgrounding", false),
+				chromedp.Flag("enable-features", "IntensiveWakeUpThrottling:grace_period_seconds/3")} // 5 minutes else
+			browser, stop, err := chromium(t.Context(), throttled...)
+			if errors.Is(err, webtest.ErrNoChromium) {
+				t.Skip(err)
+			}
+			require.NoError(t, err)
+			defer stop()
+			o := options{http: "127.0.0.1:0", web: "127.0.0.1:0", udp: "127.0.0.1:0", ways: ways, seed: 1}
+			s, err := listen(o, c)
+			require.NoError(t, err)
+			m := &match{server: s, ctx: t.Context(), o: o, native: map[string]*game.Client{}}
+			defer func() { require.NoError(t, m.close()) }()
+			ann, other := tab{name: "Ann"}, tab{name: "the tab in front"}
+			ann.ctx, ann.stop = chromedp.NewContext(browser)
+			other.ctx, other.stop = chromedp.NewContext(browser)
+			m.tabs = []tab{ann}
+			defer other.stop()
+			plays := func(what string) (ann seen) {
+				t.Helper()
+				require.NoError(t, m.until(what, func(all map[string]seen) error {
+					ann = all["Ann"]
+					if truth, there := m.game.Place("Ann"); !ann.Joined || ann.Err != "" || !there || truth.Distance(game.Vec{X: ann.X, Y: ann.Y}) > 1 {
+						return fmt.Errorf("%+v, %v at %v", ann, there, truth)
+					}
+					return nil
+				}))
+				return ann
+			}
+			require.NoError(t, m.run(other, chromedp.Navigate("about:blank")))
+			require.NoError(t, m.run(ann, chromedp.Navigate(s.url+"/?name=Ann"), page.BringToFront()))
+			before := plays("it plays")
+			for _, how := range []string{"amid the game", "when little is sent", "and frozen"} {
+				frozen := how == "and frozen" // as Chromium does with pages that use much, and when memory is short
+				if how == "when little is sent" {
+					m.game.Still()
+				}
+				var state string
+				require.NoError(t, m.run(other, page.BringToFront()))
+				require.NoError(t, m.run(ann, chromedp.Evaluate("document.visibilityState", &state)))
+				require.Equal(t, "hidden", state)
+				if frozen {
+					require.NoError(t, m.run(ann, page.SetWebLifecycleState(page.SetWebLifecycleStateStateFrozen)))
+				}
+				for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+					require.NoError(t, m.tick())
+				}
+				if frozen {
+					require.NoError(t, m.run(ann, page.SetWebLifecycleState(page.SetWebLifecycleStateStateActive)))
+				}
+				require.NoError(t, m.run(ann, page.BringToFront()))
+				after := plays("it plays again")
+				t.Logf("hidden for 20 s %s it ticked %d times and dialed %d times", how, after.Ticks-before.Ticks, after.Dials-before.Dials)
+				require.Equal(t, frozen, after.Dials > before.Dials)
+				before = after
+			}
 		})
 	}
 }

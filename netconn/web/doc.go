@@ -50,6 +50,16 @@
 // belong to their addresses, so one can't go on by another way. A server may also answer probes and nothing else. When the ladder of the dial
 // before is in LadderConfig.Last, and nothing came by its way, this way is tried after the others.
 //
+// # Pages in the background
+//
+// A browser lets the timers of a hidden page run once a second, and after some minutes once a minute. Packets that come wake the program up, and the timers
+// that are due run then: a client whose loop is a time.Ticker goes on as long as the server sends to it. In a hidden tab of Chromium with both limits it ticked 1000 to
+// 1150 times in 20 s, by either way. What a page does in requestAnimationFrame, as a loop of Ebitengine's, stands still. So does all of a page that the
+// browser freezes, for example because memory is short, or that a phone has put aside. The server then ends the connection after its Timeout, 60 s by default.
+//
+// So let a Redialer tick the client: when the page is seen again it dials, and the player is back within a second, as the same one if that was within
+// session.Config.Keep. examples/browser does that, and go test -run TestHiddenTab there plays it in a Chromium, with the variable CI set.
+//
 // # Addresses
 //
 // A peer's address is its remote address in IPv6 form. Its zone has the way and a number, such as [::ffff:192.0.2.7%websocket.3]:51000. So each session

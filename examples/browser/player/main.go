@@ -5,41 +5,58 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 	"github.com/bunchnet/bunchnet/netconn/web"
 )
 
-const (
-	tickTime  = time.Second / 60
-	retryTime = time.Second
-)
+const tickTime = time.Second / 60
 
 // player is the game in this page. All of it belongs to the one goroutine of main, and to what the browser calls while that one waits.
 type player struct {
 	cfg    config
 	page   page
-	client *game.Client // nil before the first connection
-	ladder *web.Ladder
-	net    *proxy.Impaired
+	redial *session.Redialer
+	dialed map[*driver.Driver]*end // its connection, and the dial beside it
+	*end                           // of the connection; an empty one before the first
+	last   *web.Ladder             // of the last dial
+	tokens chan token
+	asked  bool // for a token
+	dials  int
 	graph  graph
 	ticks  times
 	still  bool
-	err    error     // of the last connection
-	retry  time.Time // when to dial again
+	err    error // why the last connection ended; nil while there is one
+}
+
+// end is a connection, and what belongs to it.
+type end struct {
+	client *game.Client
+	ladder *web.Ladder
+	net    *proxy.Impaired
+	failed bool // its game failed, which was told
+}
+
+// token is what the service gave.
+type token struct {
+	netcode.Token
+	err error
 }
 
 func main() {
 	cfg, err := readConfig()
-	p := &player{cfg: cfg, err: err}
+	p := &player{cfg: cfg, err: err, dialed: map[*driver.Driver]*end{}, end: &end{}, tokens: make(chan token, 1)}
+	p.redial, _ = session.NewRedialer(session.RedialConfig{Dial: p.dial, Failed: p.failed}) // the settings are right
 	p.page = openPage(p)
 	if cfg.Measure {
 		measure()
@@ -56,65 +73,95 @@ func main() {
 	}
 }
 
-// tick is a frame of the game's, or a new connection when there is none.
+// tick is a frame of the game's. A page in the background has few of them: the Redialer dials again when the server has given the player up meanwhile.
 func (p *player) tick(now time.Time) {
-	if p.cfg.Name == "" || now.Before(p.retry) {
+	if p.cfg.Name == "" || p.redial.Err() != nil {
 		return
 	}
-	if p.client == nil || p.err != nil {
-		p.retry = now.Add(retryTime)
-		if err := p.dial(); err != nil {
-			p.err = err
-			p.page.event(err.Error())
-			return
-		}
-		p.err = nil
-	}
 	began := time.Now()
-	err := errors.Join(p.client.Tick(now), p.client.Driver.Err())
-	p.ticks.add(time.Since(began))
-	p.graph.sample(now, p.client)
-	if err != nil {
-		p.err = err
-		p.page.event(err.Error())
-		_ = p.client.Driver.Close()
+	p.redial.TickDispatch(now)
+	if e := p.dialed[p.redial.Driver()]; e != nil { // without one the page shows what there was
+		p.end = e
+		p.frame(now)
 	}
+	p.redial.TickFlush(now)
+	if err := p.redial.Err(); err != nil { // it dials no more
+		p.failed(err)
+	}
+	p.ticks.add(time.Since(began))
 }
 
-// dial gets a token and begins a connection. The player stays who it was, so it finds its tank again.
-func (p *player) dial() error {
-	token, err := fetchToken(p.cfg.Token, p.cfg.secret)
-	if err != nil {
-		return err
+// frame is one of the game with its present connection.
+func (p *player) frame(now time.Time) {
+	if err := p.client.Frame(now); err != nil && !p.end.failed {
+		p.end.failed = true
+		p.page.event(err.Error())
+		p.redial.Redial()
 	}
-	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Last: p.ladder, Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
-	if p.ladder, err = web.DialBest(context.Background(), ladder); err != nil {
-		return err
+	if _, ok := p.client.Own(); ok && !p.end.failed {
+		p.err = nil
 	}
-	if p.net, err = proxy.Impair(p.ladder, netsim.Settings{}, netsim.Settings{}, rand.Uint64()); err != nil {
-		return err
+	p.graph.sample(now, p.client)
+}
+
+func (p *player) failed(why error) {
+	p.err = why
+	p.page.event(why.Error())
+}
+
+// dial begins a connection when its token has come. The player stays who it was, so it finds its tank again.
+func (p *player) dial() (*driver.Driver, error) {
+	if !p.asked {
+		p.asked = true
+		go func() {
+			t, err := fetchToken(p.cfg.Token, p.cfg.secret)
+			p.tokens <- token{t, err}
+		}()
 	}
-	p.impair()
+	var came token
+	select {
+	case came = <-p.tokens:
+		p.asked = false
+	default:
+		return nil, nil
+	}
+	if came.err != nil {
+		return nil, came.err
+	}
+	maps.DeleteFunc(p.dialed, func(d *driver.Driver, _ *end) bool { return d != p.redial.Driver() }) // dials that have failed
+	e := &end{}
+	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Last: p.last, Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
+	var err error
+	if e.ladder, err = web.DialBest(context.Background(), ladder); err != nil {
+		return nil, err
+	}
+	p.last = e.ladder
+	if e.net, err = proxy.Impair(e.ladder, netsim.Settings{}, netsim.Settings{}, rand.Uint64()); err != nil {
+		return nil, err
+	}
 	play := p.page.input
 	if p.cfg.Bot {
 		play = game.Bot
 	}
-	p.client, err = game.Dial(p.cfg.Server, driver.Config{Socket: p.net, Link: driver.Netcode{Token: token}, Timeout: 10 * time.Second}, p.cfg.Name, play)
+	e.client, err = game.Dial(p.cfg.Server, driver.Config{Socket: e.net, Link: driver.Netcode{Token: came.Token}, Timeout: 10 * time.Second}, p.cfg.Name, play)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.client.Event = p.page.event
+	e.client.Event = p.page.event
 	if p.still {
-		p.client.Still()
+		e.client.Still()
 	}
-	return nil
+	p.dials++
+	p.dialed[e.client.Driver] = e
+	p.impair()
+	return e.client.Driver, nil
 }
 
 // impair makes the network as bad as the page says.
 func (p *player) impair() {
-	if p.net != nil {
+	for _, e := range p.dialed {
 		bad := netsim.Settings{Lag: p.cfg.Lag, LagVariance: p.cfg.Lag / 10, Loss: p.cfg.Loss}
-		if err := p.net.Set(bad, bad); err != nil {
+		if err := e.net.Set(bad, bad); err != nil {
 			p.page.event(err.Error())
 		}
 	}
@@ -145,7 +192,8 @@ func (p *player) way() string {
 
 // view is what this client has, for -check.
 func (p *player) view() map[string]any {
-	v := map[string]any{"way": p.way(), "joined": false, "p50": p.ticks.at(0.5).Seconds() * 1000, "p99": p.ticks.at(0.99).Seconds() * 1000, "ticks": p.ticks.n, "drawn": p.page.drawn}
+	v := map[string]any{"way": p.way(), "joined": false, "p50": p.ticks.at(0.5).Seconds() * 1000, "p99": p.ticks.at(0.99).Seconds() * 1000, "ticks": p.ticks.n, "drawn": p.page.drawn,
+		"dials": p.dials}
 	if p.ladder != nil {
 		var tried []any
 		for _, a := range p.ladder.Attempts() {

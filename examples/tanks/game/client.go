@@ -172,13 +172,13 @@ func (c *Client) Tick(now time.Time) error {
 		return c.tickSpectator(now)
 	}
 	c.Driver.TickDispatch(now)
-	err := c.frame(now)
+	err := c.Frame(now)
 	c.Driver.TickFlush(now)
 	return err
 }
 
-// frame is what a frame does between taking in and sending.
-func (c *Client) frame(now time.Time) error {
+// Frame is what a frame of a player's does between the driver's TickDispatch and TickFlush, when something else ticks the driver.
+func (c *Client) Frame(now time.Time) error {
 	c.now = c.Driver.Time(now)
 	c.world.Step(c.now)
 	c.past.Tick(c.now)

@@ -146,7 +146,7 @@ func (s *Seat) Leave() {
 // Tick is a frame of the player's, and of the server if it is here.
 func (s *Seat) Tick(now time.Time) error {
 	s.follower.TickDispatch(now)
-	err := errors.Join(s.Client.frame(now), s.follower.Err())
+	err := errors.Join(s.Client.Frame(now), s.follower.Err())
 	s.follower.TickFlush(now)
 	if f := s.Client.world.Frame(); f != s.seen {
 		if !s.at.IsZero() {
