@@ -58,6 +58,10 @@
 // of the host's key (16 bytes of its SHA-256), browsers don't send it, and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
 // anybody who has it may join, unless RoomConfig.Admit says otherwise.
 //
+// A code can be guessed: with as many rooms as there may be, one guess in 1000 finds one. At Rate that takes one address a quarter of an hour, and many
+// addresses together, at TotalRate, seconds. So who comes by a code needn't be a friend: RoomConfig.Admit may refuse a name, and the game may close the
+// connection of a player whom nobody knows.
+//
 // Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; a relay sees what netconn/ice says.
 //
 // # Bounds and defaults
