@@ -63,13 +63,14 @@ func TestForgedAddressKeepsNobodyOut(t *testing.T) {
 }
 
 // TestForgedAddressNeedsManyAccounts: who has many tokens of a few accounts, knows a client's address and sends requests from all its ports, ten a millisecond, delays the
-// client by no more than the way there and back. With as many accounts as an address has places it is a second.
+// client by no more than the way there and back. With as many accounts as an address has places, or eight times as many, it is a second.
 func TestForgedAddressNeedsManyAccounts(t *testing.T) {
 	const places = minMappings / groupShare
 	for _, c := range []struct {
 		tokens, accounts int
 		within           time.Duration
-	}{{places, places / mappingsPerID, 300 * time.Millisecond}, {3 * places, places / 2, 300 * time.Millisecond}, {places, places, placeTime + 300*time.Millisecond}} {
+	}{{places, places / mappingsPerID, 300 * time.Millisecond}, {3 * places, places / 2, 300 * time.Millisecond}, {places, places, placeTime + 300*time.Millisecond},
+		{8 * places, 8 * places, placeTime + 300*time.Millisecond}} {
 		for seed := range uint64(5) {
 			r := newRig(t, 1+seed, netsim.Settings{Lag: 40 * time.Millisecond}, 8)
 			var own [][]byte
