@@ -26,7 +26,18 @@ func earlyBytes(part bool, n int) int {
 type earlyBunches struct {
 	root   *early
 	n      int
-	newest int64 // the highest sequence, if there is any
+	bytes  int   // that they count
+	oldest int64 // the lowest sequence since there were none
+	newest int64 // the highest, if there is any
+}
+
+// missing is what the bunches count that are missing between those that are there and one that comes with a sequence, if they are as large as these, and it, on average. Those
+// before all of them don't count, as each comes in its turn, from next on; nor do any where the sequence is in between, as they were counted for the newest.
+func (q *earlyBunches) missing(next, seq int64, cost int) int {
+	if q.n == 0 || seq < q.newest {
+		return 0
+	}
+	return (int(seq-max(q.oldest, next+1)) - q.n) * ((q.bytes + cost) / (q.n + 1))
 }
 
 // place is where the bunch with a sequence is, or where it would be.
@@ -48,9 +59,11 @@ func (q *earlyBunches) add(r *early) {
 		return
 	}
 	*at = r
-	if q.n++; q.n == 1 || r.in.ChSequence > q.newest {
-		q.newest = r.in.ChSequence
+	q.bytes += r.cost()
+	if q.n++; q.n == 1 {
+		q.oldest, q.newest = r.in.ChSequence, r.in.ChSequence
 	}
+	q.oldest, q.newest = min(q.oldest, r.in.ChSequence), max(q.newest, r.in.ChSequence)
 }
 
 // take takes the bunch with a sequence out; nil when there is none. One from below, which has none below itself, has its place then.
@@ -79,5 +92,6 @@ func (q *earlyBunches) take(seq int64) *early {
 	}
 	r.below = [2]*early{}
 	q.n--
+	q.bytes -= r.cost()
 	return r
 }

@@ -311,6 +311,35 @@ func TestEarlyBunchesByTheirSequence(t *testing.T) {
 	}
 }
 
+// TestWhatIsMissing: what is missing between early bunches counts as much as they do on average, with the one that comes.
+func TestWhatIsMissing(t *testing.T) {
+	var q earlyBunches
+	add := func(seq int64, n int) {
+		e := &early{data: make([]byte, n)}
+		e.in.ChSequence = seq
+		q.add(e)
+	}
+	const each = 1000
+	require.Zero(t, q.missing(10, 500, each), "the first may come from anywhere")
+	add(20, each-earlyCost)
+	require.Zero(t, q.missing(10, 21, each))
+	require.Equal(t, 4*each, q.missing(10, 25, each))
+	require.Equal(t, 4*2*each, q.missing(10, 25, 3*each))
+	require.Zero(t, q.missing(10, 15, each), "in between")
+	add(30, each-earlyCost)
+	require.Zero(t, q.missing(10, 29, each), "in between")
+	require.Equal(t, 9*each, q.missing(10, 31, each))
+	add(15, each-earlyCost)
+	require.Equal(t, 13*each, q.missing(10, 31, each))
+	require.NotNil(t, q.take(15))
+	require.NotNil(t, q.take(20))
+	require.Equal(t, 7*each, q.missing(22, 31, each), "23 to 29")
+	require.NotNil(t, q.take(30))
+	require.Zero(t, q.bytes)
+	add(50, 0)
+	require.Equal(t, 4*earlyCost, q.missing(30, 55, earlyCost))
+}
+
 // TestEarlyBunchesAreNeverDeep: a peer that sends as many early bunches as there may be, in the worst order, has none looked for among more than 14.
 func TestEarlyBunchesAreNeverDeep(t *testing.T) {
 	orders := map[string]func(i int64) int64{

@@ -221,7 +221,8 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	return nak, err
 }
 
-// keep stores an early reliable bunch in InRec. Without memory for it, its packet is refused and so sent again.
+// keep stores an early reliable bunch in InRec. Without memory for it, and for those that are missing between the others and it, its packet is refused and so sent again: where
+// it took the room of those, the channel would go on by one of them a round trip.
 func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	t := ch.table
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
@@ -233,7 +234,11 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	}
 	n := (in.Bits + 7) / 8
 	cost := earlyBytes(in.Partial, bufferSize(n))
-	if !t.fitsEarly(cost) {
+	missing := 0
+	if ch.rare != nil {
+		missing = ch.rare.in.missing(next, in.ChSequence, cost)
+	}
+	if !t.fitsEarly(cost + missing) {
 		t.Counters.MemoryFull++
 		t.Counters.Refused++
 		return true, nil
