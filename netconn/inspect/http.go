@@ -35,6 +35,7 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(i.answer)) // not every server has one; events and films have theirs
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "inspect: only GET", http.StatusMethodNotAllowed)
 		return
@@ -131,7 +132,6 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 		return
 	}
 	w.Header().Set("Content-Type", typ)
-	i.limit(w)
 	_, _ = w.Write(b)
 }
 
@@ -204,13 +204,9 @@ func (w *watched) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// answerTimeout is how long a viewer may take to receive an answer, such as a film, with its making. Each one that isn't read keeps its bytes.
+// answerTimeout is how long a viewer may take to receive an answer, such as a film, with its making. One that isn't read keeps its bytes, and over HTTP/2,
+// where a viewer may let a byte through, a goroutine, whatever it asked for.
 const answerTimeout = time.Minute
-
-// limit has the answer end after that time.
-func (i *Inspector) limit(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(i.answer)) // not every server has one
-}
 
 var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, conns and actors texts of at most %d bytes, sort a column of the page, with - before it the largest first, from and connsfrom numbers", maxAlso, maxMatch)
 
