@@ -123,6 +123,29 @@ func TestLatencyWithCoding(t *testing.T) {
 	}
 }
 
+// TestOneSymbolUnbatched: at 600 messages a second, each in a packet of its own, and 20 % loss, one symbol a packet has a p99 well below half a second, with a rate that is
+// enough from the start, and with the default controller once it has found one. What takes longer in the first seconds waits for the rate; see TestLatencyFromTheStart.
+func TestOneSymbolUnbatched(t *testing.T) {
+	for _, c := range []struct {
+		adaptive bool
+		after    int // seconds
+		p99      time.Duration
+	}{{false, 1, 260 * time.Millisecond}, {true, 10, 330 * time.Millisecond}} {
+		rtt, _ := echoRuns(t, 3, 600*(c.after+8), 600, 600, func(seed uint64) *echoRun {
+			e := newEchoRun(t, 20, 0, seed*2+1, func(cfg *Config) {
+				cfg.Coding.Repairs, cfg.ReorderWindow, cfg.Protocol = 1, 20*time.Millisecond, Bunchnet()
+				cfg.Protocol.Bunch.MaxPacket = 1200
+				if c.adaptive {
+					cfg.Controller = adapt()
+				}
+			})
+			e.warm = 600 * c.after
+			return e
+		})
+		requireLate(t, rtt, c.p99, 0.02)
+	}
+}
+
 // TestTenMessagesATick is what games do: ten messages of 64 bytes in each tick of 60 Hz, written together, with the settings that a user has, and with
 // those that wait for acks and for late packets. It holds for two of three runs: at 20 % loss one in a hundred has its messages held up by the controller for some time, which
 // takes that loss for congestion; see TestLossHoldsUpNoSmallSender.
