@@ -64,6 +64,7 @@ type page struct {
 	rev     uint64
 	known   bool
 	busy    bool
+	due     time.Duration // not asked for before
 }
 
 // Keep writes the actor's state to the store now, as it is when the Keeper's next Step comes to it, and calls done when the store has it: a change that was made before is not lost from then on.
@@ -183,7 +184,7 @@ func (k *Keeper) stepKept() {
 }
 
 func (k *Keeper) stepPage(p *page) {
-	if p.busy || p.stored == p.version || p.number > 0 && k.pages[p.number-1].stored == 0 { // who takes over reads up to the first that isn't there
+	if p.busy || k.now < p.due || p.stored == p.version || p.number > 0 && k.pages[p.number-1].stored == 0 { // who takes over reads up to the first that isn't there
 		return
 	}
 	p.busy = true
@@ -202,6 +203,8 @@ func (k *Keeper) stepPage(p *page) {
 		p.busy, p.known = false, e.Status == kv.OK
 		if p.known {
 			p.rev, p.stored = e.Revision, version
+		} else if e.Status == kv.Unknown {
+			p.due = k.now + k.cfg.Lease/8
 		}
 	})
 }
@@ -299,6 +302,8 @@ func (k *Keeper) save(a *kept, r *record) int {
 			a.rev = e.Revision
 			k.Counters.Written++
 			k.saved(a, w)
+		} else if e.Status == kv.Unknown { // a store that is full says so at once
+			a.due = k.now + k.cfg.Lease/8
 		}
 	})
 	return 1

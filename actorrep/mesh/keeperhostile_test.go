@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -441,4 +442,49 @@ func TestLateLastWrite(t *testing.T) {
 		require.EqualValues(t, 1, s.keeper.Counters.Restored)
 		require.NotContains(t, s.keys, "mesh.server.b", "it is taken over")
 	}
+}
+
+// TestKeeperFullStore: a store that refuses to write, but renews the lease, isn't asked in each Step, and what waited is written when it has room again.
+func TestKeeperFullStore(t *testing.T) {
+	s := newShelf(t)
+	s.run(time.Second)
+	full, ops := true, 0
+	s.lost = func(op kv.Op) bool {
+		if strings.HasPrefix(op.Key, "mesh.server.") || strings.HasPrefix(op.Key, "mesh.zone.") {
+			return false
+		}
+		ops++
+		if full && op.Kind == kv.Put {
+			s.next = append(s.next, kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown})
+			return true
+		}
+		return false
+	}
+	told := 0
+	var all []*sheep
+	for range 20 {
+		a := &sheep{}
+		require.NoError(t, s.world.Spawn(a))
+		require.NoError(t, s.zone.Own(a, 1))
+		all = append(all, a)
+	}
+	s.run(2 * time.Second) // their list isn't written
+	require.LessOrEqual(t, ops, 2*2*8)
+	full = false
+	s.run(time.Second)
+	full, ops = true, 0
+	for _, a := range all {
+		require.NoError(t, s.keeper.Keep(a, func(err error) {
+			require.NoError(t, err)
+			told++
+		}))
+	}
+	s.state = []byte("another")
+	s.run(2 * time.Second)
+	require.LessOrEqual(t, ops, 2*2*5*len(all), "a write and a read, four times a second")
+	require.Zero(t, told)
+	full = false
+	s.run(time.Second)
+	require.Equal(t, len(all), told)
+	require.False(t, s.keeper.Over())
 }
