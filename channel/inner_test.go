@@ -338,6 +338,10 @@ func TestWhatIsMissing(t *testing.T) {
 	require.Zero(t, q.bytes)
 	add(50, 0)
 	require.Equal(t, 4*earlyCost, q.missing(30, 55, earlyCost))
+	part := &early{data: make([]byte, 100)}
+	part.in.ChSequence, part.in.Partial = 51, true
+	q.add(part)
+	require.Equal(t, 2*earlyCost+200, q.bytes, "a part counts what it will when it is joined")
 }
 
 // TestEarlyBunchesAreNeverDeep: a peer that sends as many early bunches as there may be, in the worst order, has none looked for among more than 14.
