@@ -70,3 +70,25 @@ func TestExplainSaysWhose(t *testing.T) {
 	require.NoError(t, l.Peer.JoinGroup("red"))
 	says("Red", "up to date")
 }
+
+// TestExplainSaysBlind: Explain says that a cull distance does nothing for a connection without a viewpoint.
+func TestExplainSaysBlind(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, registerHeroes)
+	l := w.join()
+	h := &hero{Pos: vec3{1000, 0, 0}}
+	require.NoError(t, w.Server.Spawn(h))
+	h.SetCullDistance(50)
+	says := func(text string) {
+		t.Helper()
+		for range 120 {
+			w.Step()
+		}
+		require.Contains(t, w.Server.Explain(l.Peer, h).Text, text)
+	}
+	says("; it is seen at any distance, as the connection has no viewpoint")
+	l.Peer.SetViewpoint(980, 0, 0)
+	says("up to date")
+	require.NotContains(t, w.Server.Explain(l.Peer, h).Text, "viewpoint")
+	l.Peer.SetViewpoint(0, 0, 0)
+	says("not relevant any more")
+}

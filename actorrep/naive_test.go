@@ -416,8 +416,8 @@ func TestWhoSeesWhat(t *testing.T) {
 		sees  bool
 		words string
 	}{
-		{at(1e6), a, true, "seen at any distance"}, // no viewpoint yet
-		{func() { p.SetViewpoint(0, 2, 3) }, plain, true, "seen at any distance"},
+		{at(1e6), a, true, "seen at any distance, whatever its cull distance: the connection has no viewpoint; call Peer.SetViewTarget or SetViewpoint"},
+		{func() { p.SetViewpoint(0, 2, 3) }, plain, true, "seen at any distance, whatever its cull distance: it has no method Location"},
 		{at(100), a, true, "within range: 100 away, seen within 100"},
 		{at(-100.01), a, false, "out of range by 0.01: 100 away, seen within 100"},
 		{func() { p.SetViewpoint(0, 62, 83) }, a, false, "out of range by 41.43: 141.4 away, seen within 100"},

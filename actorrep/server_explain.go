@@ -127,7 +127,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		}
 		v.explain(&e, b.class.layout.All())
 		if e.Text == "" {
-			e.Text = e.text() + v.ownerless()
+			e.Text = e.text() + v.ownerless() + v.blind()
 		}
 		return e
 	}
@@ -165,6 +165,17 @@ func (v *view) conditionText(m layout.Mask) string {
 		why = "the connection's player moves the actor"
 	}
 	return fmt.Sprintf("its condition is %s: %s", name, why)
+}
+
+// blind says, for the end of a text, that a cull distance does nothing because the connection has no viewpoint, or returns "".
+func (v *view) blind() string {
+	w, p := v.peer.world, v.peer
+	_, isList := w.relevancy.(*list)
+	_, _, _, view := p.Viewpoint()
+	if !isList || w.cfg.Relevant != nil || p.byHand || view || v.b.cull <= 0 || v.b.always || v.b.onlyOwner || p.replay || v.b.owner == p {
+		return ""
+	}
+	return "; it is seen at any distance, as the connection has no viewpoint"
 }
 
 // ownerless names fields that nobody gets because the actor has no owner, for the end of a text, or returns "".
@@ -327,7 +338,14 @@ func (p *Peer) ExplainSight(a Actor) string {
 	}
 	d, limit, ok := p.distance(a)
 	if !ok {
-		return "seen at any distance"
+		_, located := a.(Located)
+		switch {
+		case b.cull <= 0:
+			return "seen at any distance"
+		case !located:
+			return "seen at any distance, whatever its cull distance: it has no method Location"
+		}
+		return "seen at any distance, whatever its cull distance: the connection has no viewpoint; call Peer.SetViewTarget or SetViewpoint"
 	}
 	if d > limit*limit {
 		return fmt.Sprintf("out of range by %.4g: %.4g away, seen within %.4g", math.Sqrt(d)-limit, math.Sqrt(d), limit)
