@@ -211,3 +211,36 @@ func TestQuarterTurns(t *testing.T) {
 		}
 	}
 }
+
+// TestRotationsFarFromWhatWasExpected: a rotation whose errors take more than 64 bits, as it was calm before, arrives.
+func TestRotationsFarFromWhatWasExpected(t *testing.T) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	d := Wire{Kind: Quat, N: 4, Bits: 16}
+	some := func() (v [4]uint64) {
+		v[0], v[1], v[2], v[3] = Quaternion(rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), d.Bits)
+		return v
+	}
+	long := 0
+	for range 1000 {
+		v, before := some(), some()
+		guess := quatOf(before[:])
+		var means, got [MaxNumbers]uint64
+		var e nearErrors
+		n := d.nearRotation(v[:], &guess, &means, &e)
+		w := bitio.NewWriter(make([]byte, 64))
+		e.write(w)
+		require.NoError(t, w.Err())
+		require.Equal(t, n, w.Len(), "as reckoned before")
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		means = [MaxNumbers]uint64{}
+		d.readNear(r, got[:4], &guess, &means)
+		require.NoError(t, r.Err())
+		require.Equal(t, v[:], got[:4])
+		if n > 64 {
+			long++
+		}
+	}
+	require.Greater(t, long, 100)
+}
