@@ -71,4 +71,12 @@ func TestDrawnWhileTimeStands(t *testing.T) {
 	view := s.in.Rewind(v.line.Peer, v.in.Seen())
 	require.True(t, s.class.Pose(view, w, &seen))
 	require.InDelta(t, w.Pos.X, seen.Pos.X, 1e-3)
+	before := w.Pos.X
+	w.Pos.X += 0.1
+	v.draw = func(_ time.Duration, v *viewer) {
+		v.each(func(_, drawn *walker) {
+			require.GreaterOrEqual(t, drawn.Pos.X, before-1e-3, "it has rested there since")
+		})
+	}
+	s.run(time.Second)
 }

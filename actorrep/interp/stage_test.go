@@ -43,6 +43,7 @@ type stage struct {
 	actors  []*walker
 	move    func(i int, w *walker, now time.Duration) // before each Step
 
+	step, frame         time.Duration // 60 and 75 a second, if not said
 	nextStep, nextFrame time.Duration
 }
 
@@ -67,7 +68,7 @@ func newStage(t testing.TB, seed uint64, set netsim.Settings, cfg interp.Config,
 
 // newStageOf is newStage with more classes.
 func newStageOf(t testing.TB, seed uint64, set netsim.Settings, cfg interp.Config, more func(w *actorrep.World) error, options ...actorrep.ClassOption) *stage {
-	s := &stage{}
+	s := &stage{step: step, frame: frame}
 	register := func(w *actorrep.World) (in *interp.Interpolator, c *interp.Class[*walker], err error) {
 		if err = w.Register("Walker", (*walker)(nil), options...); err != nil {
 			return nil, nil, err
@@ -113,9 +114,9 @@ func (s *stage) run(d time.Duration) {
 }
 
 func (s *stage) tick() {
-	s.Now += grain
+	s.Now += min(grain, s.step, s.frame)
 	if s.Now >= s.nextStep {
-		s.nextStep += step
+		s.nextStep += s.step
 		for _, l := range s.Lines {
 			for p, ok := l.Up.Pop(s.Now); ok; p, ok = l.Up.Pop(s.Now) {
 				_ = l.S.ReceivedPacket(s.Now, p)
@@ -134,7 +135,7 @@ func (s *stage) tick() {
 		}
 	}
 	if s.Now >= s.nextFrame {
-		s.nextFrame += frame
+		s.nextFrame += s.frame
 		for _, v := range s.viewers {
 			l := v.line
 			for p, ok := l.Down.Pop(s.Now); ok; p, ok = l.Down.Pop(s.Now) {
