@@ -146,7 +146,6 @@ func (c *checker) server() {
 		c.must(r.polled < 0 || w.polled[r.polled] == b, "%v is polled by another", b.guid)
 		c.must(!b.needsPolling() || (r.polled >= 0) != r.inSchedule && (r.polled >= 0) == (r.interval == 0), "%v is polled %d, scheduled %v, every %v", b.guid, r.polled, r.inSchedule, r.interval)
 		c.must(b.needsPolling() || r.polled < 0, "%v is polled", b.guid)
-		c.must(!r.inSchedule || r.marked || b.needsPolling(), "%v is in the schedule for nothing", b.guid)
 		c.must(!r.marked || r.inSchedule || slices.Contains(w.marked, b), "%v is marked for ever", b.guid)
 		c.must(!r.forced || r.marked && r.due == 0, "%v is forced", b.guid)
 		empty(c, "the views of an actor", r.views)
