@@ -302,7 +302,10 @@ func (k *Keeper) save(a *kept, r *record) int {
 			a.rev = e.Revision
 			k.Counters.Written++
 			k.saved(a, w)
-		} else if e.Status == kv.Unknown { // a store that is full says so at once
+			return
+		}
+		a.checkAt = k.now           // it is written again, not at the next checkpoint only
+		if e.Status == kv.Unknown { // a store that is full says so at once
 			a.due = k.now + k.cfg.Lease/8
 		}
 	})

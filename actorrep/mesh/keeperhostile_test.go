@@ -488,3 +488,28 @@ func TestKeeperFullStore(t *testing.T) {
 	require.Equal(t, len(all), told)
 	require.False(t, s.keeper.Over())
 }
+
+// TestKeeperWritesAgain: a checkpoint that never arrived is written again, before the next one is due; so is what Leave waits for.
+func TestKeeperWritesAgain(t *testing.T) {
+	s := newShelf(t)
+	s.run(time.Second)
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	s.run(time.Second)
+	s.state = []byte("newer")
+	lost := 0
+	s.lost = func(op kv.Op) bool {
+		if lost == 0 && op.Kind == kv.Put && strings.HasPrefix(op.Key, "mesh.actor.") {
+			lost++
+			return true
+		}
+		return false
+	}
+	for lost == 0 {
+		require.Less(t, s.now, time.Minute)
+		s.run(10 * time.Millisecond)
+	}
+	s.run(2 * time.Second)
+	require.Contains(t, string(s.keys[s.keeper.actorKey(a.GUID())].Value), "newer")
+}
