@@ -297,7 +297,7 @@
 // Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before.
 // Their leases say so. An actor that was under way to the server that is over goes back to the server that gave it, as it was given; a player's, as the record has it. What a client sees may
 // go back by one checkpoint: the values are those of the record, under a higher epoch. (Under loss a client may hear of an epoch a little before its values, or after them.) Their clients come with new connections, new Clients
-// and new Sessions. Game.Take calls Server.Enter for a player's actor, and ends the connection that its client may have with this server:
+// and new Sessions. Game.Take calls Server.Restored for a player's actor, and ends the connection that its client may have with this server:
 // the client's messages and numbers are those of the server that is over. Calls and messages that waited at the server that is over are
 // lost.
 //

@@ -450,3 +450,56 @@ func TestTicketOnce(t *testing.T) {
 type longTicket struct{ pairGame }
 
 func (longTicket) Ticket(uint64) ([]byte, error) { return make([]byte, 2048), nil }
+
+// TestRestored: a player whose actor the store has given to a server plays there, also where another server, which was cut off, has been giving the player to that one since before.
+func TestRestored(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		restored bool
+		ends     func(p *pair)
+		plays    bool
+	}{
+		{"it is called off", true, func(p *pair) { p.sent, p.hold = nil, false }, true},
+		{"the other is gone", true, func(p *pair) { p.servers[1].Gone(name(0)) }, true},
+		{"it is called off, and the store has nothing", false, func(p *pair) { p.sent, p.hold = nil, false }, false},
+		{"the other is gone, and the store has nothing", false, func(p *pair) { p.servers[1].Gone(name(0)) }, false},
+	} {
+		p := newPair(t)
+		p.step(t)
+		if err := p.servers[0].Travel(1, name(1)); err != nil {
+			t.Fatal(err)
+		}
+		next := p.servers[1]
+		for i := 0; len(next.arrivals) == 0 || next.arrivals[0].given == nil; i++ {
+			if p.step(t); i == 100 {
+				t.Fatal("nothing was given")
+			}
+		}
+		p.hold = true
+		for range 50 {
+			p.step(t)
+		}
+		if len(p.told) != 1 || !p.servers[0].Plays(1) || len(next.arrivals) != 1 {
+			t.Fatal(c.what, p.told, len(next.arrivals))
+		}
+		if err := next.Enter(1); !errors.Is(err, ErrHere) {
+			t.Fatal(c.what, err)
+		}
+		if c.restored {
+			next.Restored(1)
+		}
+		if next.Plays(1) {
+			t.Fatal(c.what)
+		}
+		c.ends(p)
+		for range 100 {
+			p.step(t)
+		}
+		if next.Plays(1) != c.plays || p.plays[1] != 0 || len(next.arrivals) != 0 {
+			t.Errorf("%s: plays %v, %d times as given, %d arrivals", c.what, next.Plays(1), p.plays[1], len(next.arrivals))
+		}
+		if next.Restored(1); !next.Plays(1) {
+			t.Errorf("%s: not restored", c.what)
+		}
+	}
+}

@@ -140,6 +140,7 @@ type arrival struct {
 	session                uint64  // of the client that shall come
 	ticket                 []byte  // nil: who sends the player has it
 	given                  *player // as it will play here
+	restored               bool    // the player plays here if this is called off
 	state                  []byte
 	began, sayAt           time.Duration
 	toldAt                 time.Duration // when the client's word was passed on last
@@ -183,6 +184,24 @@ func (s *Server) Enter(id uint64) error {
 	}
 	s.players[id] = &player{id: id, epoch: 1, next: 1, out: stream{first: 1}}
 	return nil
+}
+
+// Restored has a player play here whose actor the store has given to this server (ZoneGame.Take), unless it does already. A server that was cut off may
+// have been giving the player to this one since before that; then the player plays here when that server calls it off or is gone.
+func (s *Server) Restored(id uint64) {
+	if s.Enter(id) == nil {
+		return
+	}
+	for _, a := range s.arrivals {
+		a.restored = a.restored || a.player == id && a.given != nil
+	}
+}
+
+// calledOff: the player of an arrival that is no more isn't given to this server.
+func (s *Server) calledOff(a *arrival) {
+	if a.restored {
+		s.Restored(a.player)
+	}
 }
 
 // Leave ends a player who plays here. Its travel is called off.
@@ -282,15 +301,20 @@ func (s *Server) Gone(id string) {
 		}
 		return l.to == id
 	})
+	var off []*arrival
 	s.arrivals = slices.DeleteFunc(s.arrivals, func(a *arrival) bool {
-		if a.from == id && a.given != nil {
+		if a.from != id {
+			return false
+		}
+		if off = append(off, a); a.given != nil && !a.restored {
 			s.Counters.Lost++
 		}
-		if a.from == id {
-			s.soon(a.player)
-		}
-		return a.from == id
+		s.soon(a.player)
+		return true
 	})
+	for _, a := range off {
+		s.calledOff(a)
+	}
 }
 
 // soonAgain is Resend while a player stands still.
@@ -710,6 +734,7 @@ func (s *Server) fromOld(k kind, from string, id, attempt, nonce uint64, given *
 	case cancel:
 		s.arrivals = slices.Delete(s.arrivals, i, i+1)
 		s.soon(id)
+		s.calledOff(a)
 	case done:
 		if a.given != nil { // else it can't be: only what is given is done
 			s.arrivals = slices.Delete(s.arrivals, i, i+1)

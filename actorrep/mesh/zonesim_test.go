@@ -756,9 +756,7 @@ func (z zoneGame) Take(a Actor, state []byte) error {
 		if c := z.conns[p]; c != nil {
 			c.CloseWithReason("taken over: come again")
 		}
-		if err := z.m.Enter(p); err != nil && err != ErrHere {
-			z.check(err)
-		}
+		z.m.Restored(p)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/bunchnet/bunchnet/actorrep/mesh"
@@ -49,9 +48,7 @@ func (g game) Take(a mesh.Actor, b []byte) error {
 	if c := g.guests[uint64(w.Player)]; c != nil {
 		c.conn.CloseWithReason("your server is gone: come again")
 	}
-	if err := g.players.Enter(uint64(w.Player)); err != nil && !errors.Is(err, mesh.ErrHere) {
-		return err
-	}
+	g.players.Restored(uint64(w.Player))
 	return nil
 }
 
