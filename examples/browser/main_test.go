@@ -43,12 +43,13 @@ func TestCheck(t *testing.T) {
 // as the same player once it is seen, whether the server sends much meanwhile or little.
 func TestHiddenTab(t *testing.T) {
 	if os.Getenv("CI") == "" {
-		t.Skip("it takes two minutes; set CI")
+		t.Skip("it takes a minute; set CI")
 	}
 	c, err := build(t.Context())
 	require.NoError(t, err)
 	for _, ways := range []string{"all", "websocket"} {
 		t.Run(ways, func(t *testing.T) {
+			t.Parallel()
 			throttled := []chromedp.ExecAllocatorOption{chromedp.Flag("headless", "new"), chromedp.Flag("disable-background-timer-throttling", false),
 				chromedp.Flag("disable-backgrounding-occluded-windows", false), chromedp.Flag("disable-renderer-backgrounding", false),
 				chromedp.Flag("enable-features", "IntensiveWakeUpThrottling:grace_period_seconds/3")} // 5 minutes else

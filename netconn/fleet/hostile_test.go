@@ -206,8 +206,9 @@ func TestStubbornStore(t *testing.T) {
 		s.Stop()
 		for until := at + 3*time.Second; !s.Stopped(); at += 10 * time.Millisecond {
 			require.Less(t, at, until, name)
-			sIn = nil
-			for _, op := range s.Step(at, sIn) {
+			ops := s.Step(at, sIn)
+			sIn = sIn[:0]
+			for _, op := range ops {
 				sIn = append(sIn, answer(op)...)
 			}
 		}
