@@ -176,3 +176,18 @@ func TestKeeperNonsense(t *testing.T) {
 	require.False(t, ok)
 	require.False(t, new(actorRecord).read((&actorRecord{epoch: 1, state: make([]byte, MaxActorState+1)}).append(nil)))
 }
+
+// TestEndOfThisStep: what a server that is over has had isn't taken over before the others have said that they know of it, also when the end and what the store has of an actor come in
+// the same Step.
+func TestEndOfThisStep(t *testing.T) {
+	k := newSolo(t).keeper
+	over, other := &lease{id: "b", rev: 7, value: leaseValue{over: true}}, &lease{id: "c", rev: 6}
+	k.current, k.leases = true, []*lease{over, other}
+	require.False(t, k.dead("b"), "the end has just been heard of")
+	over.gone = true
+	k.sight(over.rev)
+	require.False(t, k.dead("b"), "another server has told nothing since")
+	other.value.seen = over.rev
+	require.True(t, k.dead("b"))
+	require.False(t, k.dead("c"))
+}

@@ -44,7 +44,7 @@ func (k *Keeper) dead(id string) bool {
 		return false
 	}
 	l := k.lease(id)
-	return l != nil && l.value.over || l == nil && k.z.gone[id]
+	return l != nil && l.value.over && l.gone || l == nil && k.z.gone[id] // an end that this Step has heard of isn't among k.ends yet
 }
 
 // stepEstates takes over what servers have had that are over.
