@@ -84,7 +84,6 @@ type Keeper struct {
 	pages    []*page
 	arrivals uint64 // actors that have come
 	end      uint64 // the newest end of a lease
-	ends     uint64 // the newest of those that are known still
 	fence    uint64 // arrivals when end was heard
 	waiting  int    // for their change to be written
 	estates  []*estate

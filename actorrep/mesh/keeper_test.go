@@ -184,8 +184,7 @@ func TestEndOfThisStep(t *testing.T) {
 	over, other := &lease{id: "b", rev: 7, value: leaseValue{over: true}}, &lease{id: "c", rev: 6}
 	k.current, k.leases = true, []*lease{over, other}
 	require.False(t, k.dead("b"), "the end has just been heard of")
-	over.gone = true
-	k.sight(over.rev)
+	k.sight()
 	require.False(t, k.dead("b"), "another server has told nothing since")
 	other.value.seen = over.rev
 	require.True(t, k.dead("b"))

@@ -287,18 +287,13 @@ func (k *Keeper) stepLeases() {
 			}
 		})
 	}
-	most := uint64(0)
 	for _, l := range k.leases {
-		if !l.value.over {
-			continue
-		}
-		most = max(most, l.rev)
-		if !l.gone {
+		if l.value.over && !l.gone {
 			l.gone = true
 			k.gone(l.id)
 		}
 	}
-	k.sight(most)
+	k.sight()
 	for _, t := range k.zones {
 		heir := k.id
 		switch l := k.lease(t.value.holder); {

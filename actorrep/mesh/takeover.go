@@ -17,10 +17,19 @@ type estate struct {
 	due   time.Duration
 }
 
-// sight: of the leases that are over, the last one ended in this revision. What came from that server is recorded first.
-func (k *Keeper) sight(end uint64) {
-	k.ends = end
-	if end > k.end {
+// newestEnd is the revision in which the last one of the leases that are over ended; 0 without any.
+func (k *Keeper) newestEnd() (rev uint64) {
+	for _, l := range k.leases {
+		if l.value.over {
+			rev = max(rev, l.rev)
+		}
+	}
+	return rev
+}
+
+// sight looks for a lease that has ended since. What came from that server is recorded first.
+func (k *Keeper) sight() {
+	if end := k.newestEnd(); end > k.end {
 		k.end, k.fence = end, k.arrivals
 	}
 	if k.seen < k.end && !slices.ContainsFunc(k.list, func(a *kept) bool { return a.arrival > 0 && a.arrival <= k.fence }) {
@@ -30,12 +39,13 @@ func (k *Keeper) sight(end uint64) {
 
 // allSeen reports whether all servers know of all that are over, and have recorded what came from them.
 func (k *Keeper) allSeen() bool {
+	end := k.newestEnd() // of which this one may have heard in this Step, and not done anything about it yet
 	for _, l := range k.leases {
-		if l.id != k.id && !l.value.over && l.value.seen < k.ends {
+		if l.id != k.id && !l.value.over && l.value.seen < end {
 			return false
 		}
 	}
-	return k.current && k.seen == k.end
+	return k.current && k.seen == k.end && k.seen >= end
 }
 
 // dead reports whether a server is over, and what it has had may be taken over.
@@ -44,7 +54,7 @@ func (k *Keeper) dead(id string) bool {
 		return false
 	}
 	l := k.lease(id)
-	return l != nil && l.value.over && l.gone || l == nil && k.z.gone[id] // an end that this Step has heard of isn't among k.ends yet
+	return l != nil && l.value.over || l == nil && k.z.gone[id]
 }
 
 // stepEstates takes over what servers have had that are over.
