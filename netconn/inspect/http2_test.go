@@ -16,23 +16,29 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
+// serveHTTP2 runs a driver and serves h over HTTP/2, until the test ends.
+func serveHTTP2(t *testing.T, d *driver.Driver, h http.Handler) *httptest.Server {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, nil) }()
+	web := httptest.NewUnstartedServer(h)
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	t.Cleanup(func() {
+		web.Close()
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return web
+}
+
 // TestSlowEventsOverHTTP2: events that are further apart than a viewer may take for one still come, over HTTP/2 too, whose deadlines end streams that are idle.
 func TestSlowEventsOverHTTP2(t *testing.T) {
 	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
 	require.NoError(t, err)
 	i := New(d, Config{Interval: 300 * time.Millisecond})
 	i.patience = 100 * time.Millisecond
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx, nil) }()
-	web := httptest.NewUnstartedServer(i)
-	web.EnableHTTP2 = true
-	web.StartTLS()
-	defer func() {
-		web.Close()
-		cancel()
-		require.NoError(t, <-done)
-	}()
+	web := serveHTTP2(t, d, i)
 	resp, err := web.Client().Get(web.URL + "/events")
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -59,24 +65,14 @@ func TestNothingReadOverHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	i := New(d, Config{Past: past})
 	i.patience, i.answer = 200*time.Millisecond, 200*time.Millisecond
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx, nil) }()
 	var mu sync.Mutex
 	left := map[string]bool{}
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := serveHTTP2(t, d, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.ServeHTTP(w, r)
 		mu.Lock()
 		defer mu.Unlock()
 		left[r.URL.Path] = true
 	}))
-	web.EnableHTTP2 = true
-	web.StartTLS()
-	defer func() {
-		web.Close()
-		cancel()
-		require.NoError(t, <-done)
-	}()
 	narrow := web.Client().Transport.(*http.Transport).Clone()
 	narrow.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 1}
 	defer narrow.CloseIdleConnections()

@@ -41,21 +41,36 @@ type host func(now time.Time) error
 func (h host) Tick(now time.Time) error { return h(now) }
 func (h host) Close() error             { return nil }
 
+// endOf is the world of an end of a game and the settings of its driver, with a server at 10.0.0.1:7777.
+func endOf(h *simtest.Host) (w *actorrep.World, cfg driver.Config, err error) {
+	cfg = driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+	if h.IsServer() {
+		cfg.Socket, err = h.Listen(7777)
+		return actorrep.NewServer(actorrep.Config{}), cfg, err
+	}
+	cfg.Socket = h.Open()
+	return actorrep.NewClient(actorrep.Config{}), cfg, nil
+}
+
+// write makes a film's page.
+func write(t *testing.T, file string, f *flight.Film, v flight.View) {
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	require.NoError(t, f.WriteHTML(out, v))
+	require.NoError(t, out.Close())
+}
+
 // film is the page of a game of some players at 5 % loss, in virtual time, and that of its last player's client.
 func film(t *testing.T, players int, length time.Duration) (file, client string) {
 	var past, last *flight.Recorder
 	var carts []*Cart
 	names := map[uint32]string{}
 	sim := simtest.NewSimulation(5, func(h *simtest.Host) (simtest.Program, error) {
-		w := actorrep.NewClient(actorrep.Config{})
-		cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+		w, cfg, err := endOf(h)
+		if err != nil {
+			return nil, err
+		}
 		if h.IsServer() {
-			s, err := h.Listen(7777)
-			if err != nil {
-				return nil, err
-			}
-			w = actorrep.NewServer(actorrep.Config{})
-			cfg.Socket = s
 			cfg.Joined = func(c *driver.Conn) {
 				cart := &Cart{Name: c.Login().URL, X: float64(len(carts))}
 				names[c.ID()] = cart.Name
@@ -64,14 +79,13 @@ func film(t *testing.T, players int, length time.Duration) (file, client string)
 				carts = append(carts, cart)
 			}
 		} else {
-			cfg.Socket, cfg.Client = h.Open(), control.ClientConfig{URL: h.Name()}
+			cfg.Client = control.ClientConfig{URL: h.Name()}
 		}
 		honk := actorrep.MulticastRPC0(func(actorrep.Call, *Cart) error { return nil })
 		require.NoError(t, w.Register("Cart", (*Cart)(nil), actorrep.RPCs{"honk": honk}))
 		cfg.Channels = w.ChannelTypes()
 		var d *driver.Driver
 		var mine *flight.Recorder
-		var err error
 		if h.IsServer() {
 			if d, err = driver.Listen("", cfg); err == nil {
 				past, err = flight.New(w, d, flight.Config{})
@@ -115,10 +129,7 @@ func film(t *testing.T, players int, length time.Duration) (file, client string)
 	dir := t.TempDir()
 	file, client = filepath.Join(dir, "film.html"), filepath.Join(dir, "client.html")
 	for file, f := range map[string]*flight.Film{file: past.Take(), client: last.Take()} {
-		out, err := os.Create(file)
-		require.NoError(t, err)
-		require.NoError(t, f.WriteHTML(out, flight.View{Title: "carts", Names: names}))
-		require.NoError(t, out.Close())
+		write(t, file, f, flight.View{Title: "carts", Names: names})
 	}
 	return file, client
 }
@@ -185,26 +196,18 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 	var past, mine *flight.Recorder
 	crates := map[string]*Crate{}
 	sim := simtest.NewSimulation(9, func(h *simtest.Host) (simtest.Program, error) {
-		w := actorrep.NewClient(actorrep.Config{})
-		cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
-		if h.IsServer() {
-			s, err := h.Listen(7777)
-			if err != nil {
-				return nil, err
-			}
-			w = actorrep.NewServer(actorrep.Config{})
-			cfg.Socket, cfg.Joined = s, func(c *driver.Conn) { w.AddConn(c) }
-		} else {
-			cfg.Socket = h.Open()
+		w, cfg, err := endOf(h)
+		if err != nil {
+			return nil, err
 		}
 		require.NoError(t, w.Register("Crate", (*Crate)(nil)))
 		if h.IsServer() {
+			cfg.Joined = func(c *driver.Conn) { w.AddConn(c) }
 			require.NoError(t, w.Register("Ghost", (*Ghost)(nil)))
 			require.NoError(t, w.Spawn(&Ghost{Kind: "ghost"}))
 		}
 		cfg.Channels = w.ChannelTypes()
 		var d *driver.Driver
-		var err error
 		if h.IsServer() {
 			if d, err = driver.Listen("", cfg); err == nil {
 				past, err = flight.New(w, d, flight.Config{})
@@ -259,10 +262,7 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 	sim.RunUntil(10 * time.Second)
 	require.Nil(t, sim.Failure())
 	file := filepath.Join(t.TempDir(), "why.html")
-	out, err := os.Create(file)
-	require.NoError(t, err)
-	require.NoError(t, past.Take().WriteHTML(out, flight.View{Title: "why", Clients: []*flight.Film{mine.Take()}}))
-	require.NoError(t, out.Close())
+	write(t, file, past.Take(), flight.View{Title: "why", Clients: []*flight.Film{mine.Take()}})
 	return file
 }
 
