@@ -69,6 +69,7 @@ func newPair(t testing.TB) *pair {
 			t.Fatal(err)
 		}
 		p.servers[i].Connected(1)
+		p.servers[i].Step(0)
 	}
 	var err error
 	p.client, err = NewClient(ClientConfig{Session: 9, Server: name(0), Message: func([]byte) {}, Send: func(server string, b []byte) {

@@ -191,9 +191,11 @@ func (k *Keeper) stepPage(p *page) {
 	key := k.pageKey(k.id, p.number)
 	if !p.known {
 		k.do(kv.Op{Kind: kv.Get, Key: key}, func(e kv.Event) {
-			p.busy = false
-			if e.Status == kv.OK || e.Status == kv.Missing {
-				p.known, p.rev = true, e.Revision
+			p.busy, p.known = false, e.Status == kv.OK || e.Status == kv.Missing
+			if p.known {
+				p.rev = e.Revision
+			} else {
+				p.due = k.now + k.cfg.Lease/8
 			}
 		})
 		return

@@ -25,7 +25,9 @@ type KeeperConfig struct {
 	Save func(a Actor) []byte
 	// Deals is for actors that deal with each other (Keeper.Deal). May be nil.
 	Deals DealGame
-	// Gone: a server's lease is over. Zone.Gone was called; Server.Gone is the game's to call. May be nil.
+	// Server is the one beside the Zone, if players travel: its Gone is called when another server's lease is over, and Leave waits for the players who have been given to it.
+	Server *Server
+	// Gone: a server's lease is over. Zone.Gone was called, and Server.Gone. May be nil.
 	Gone func(id string)
 	// Name begins the store's keys. Default "mesh".
 	Name string
@@ -69,6 +71,8 @@ type Keeper struct {
 	currentAt time.Duration
 	over      bool
 	leaving   bool
+	leftAt    time.Duration // when it was to leave
+	steps     int
 	mine      ownLease
 	leases    []*lease       // by ID, this server's too
 	zones     []*tenancy     // in the order of Plan
@@ -164,13 +168,16 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 func (k *Keeper) Over() bool { return k.over }
 
 // Leave ends the lease of a server that shall stop. From now on its Zone owns nothing; when the store has all actors as they are now, and those that were on the way are there, the lease is
-// over, Over reports true, and another server takes over at once. A player who is on its way to this server then may go back by a checkpoint: have Game.Ticket refuse players first, and call Leave
-// when Server.Idle reports that none is on its way.
+// over, Over reports true, and another server takes over at once. Players don't come here any more; those who have been given to this server already are waited for, as long as a Lease: then their server can't be reached, and
+// they may go back by a checkpoint.
 func (k *Keeper) Leave() {
 	if k.leaving {
 		return
 	}
-	k.leaving, k.z.leaving = true, true
+	k.leaving, k.z.leaving, k.leftAt = true, true, k.now
+	if k.cfg.Server != nil {
+		k.cfg.Server.close()
+	}
 	for _, a := range k.list {
 		a.checkAt, a.final = 0, false
 	}
@@ -186,6 +193,7 @@ func (k *Keeper) Watches() []string {
 func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 	k.now = max(k.now, now)
 	k.ops = k.ops[:0]
+	k.tellForgotten()
 	k.over = k.over || k.mine.held && k.now >= k.mine.until
 	if k.over { // what the store has said meanwhile may have been too late for who took over
 		k.stop()
@@ -244,9 +252,28 @@ func (k *Keeper) result(e kv.Event) {
 	done(e)
 }
 
+// forgottenAfter is how many Steps of one part tell that another one is never stepped.
+const forgottenAfter = 100
+
+// tellForgotten tells World's Config.Failed, once, what isn't stepped.
+func (k *Keeper) tellForgotten() {
+	if k.steps++; k.steps != forgottenAfter {
+		return
+	}
+	if k.z.steps == 0 {
+		report(k.z.cfg.World, fmt.Errorf("%w: Zone.Step was never called", ErrConfig))
+	}
+	if s := k.cfg.Server; s != nil && !s.stepped {
+		report(k.z.cfg.World, fmt.Errorf("%w: Server.Step was never called", ErrConfig))
+	}
+}
+
 // gone: a server's lease is over.
 func (k *Keeper) gone(id string) {
 	k.z.Gone(id)
+	if k.cfg.Server != nil {
+		k.cfg.Server.Gone(id)
+	}
 	if k.cfg.Gone != nil {
 		k.cfg.Gone(id)
 	}

@@ -513,3 +513,102 @@ func TestKeeperWritesAgain(t *testing.T) {
 	s.run(2 * time.Second)
 	require.Contains(t, string(s.keys[s.keeper.actorKey(a.GUID())].Value), "newer")
 }
+
+// TestLeaveWaits: a server that leaves waits for the players who have been given to it, a Lease at most, and takes no others.
+func TestLeaveWaits(t *testing.T) {
+	for _, how := range []string{"done", "called off", "gone", "never", "not given"} {
+		s := newShelf(t)
+		p := newPair(t)
+		at := p.servers[1]
+		s.keeper.cfg.Server = at
+		s.run(time.Second)
+		require.NoError(t, p.servers[0].Travel(1, name(1)))
+		given := func() bool { return len(at.arrivals) > 0 && at.arrivals[0].given != nil }
+		for !given() && (how != "not given" || len(at.arrivals) == 0) {
+			require.Less(t, p.now, time.Minute)
+			p.step(t)
+		}
+		p.hold = true
+		s.keeper.Leave()
+		if how == "not given" {
+			require.Empty(t, at.arrivals)
+			s.run(100 * time.Millisecond)
+			require.True(t, s.keeper.Over())
+			p.hold = false
+			for range 100 {
+				p.step(t)
+			}
+			require.True(t, p.servers[0].Plays(1))
+			require.Len(t, p.told, 1)
+			require.ErrorIs(t, p.told[0], ErrRefused)
+			continue
+		}
+		s.run(1500 * time.Millisecond)
+		require.False(t, s.keeper.Over(), how)
+		arrival := at.arrivals[0]
+		switch how {
+		case "done":
+			require.NoError(t, at.receive(name(0), at.head(done, 1, arrival.attempt, arrival.nonce)))
+			require.Equal(t, [2]int{0, 1}, p.plays)
+		case "called off":
+			require.NoError(t, at.receive(name(0), at.head(cancel, 1, arrival.attempt, arrival.nonce)))
+		case "gone":
+			s.keeper.gone(name(0))
+		case "never":
+			s.run(400 * time.Millisecond)
+			require.False(t, s.keeper.Over())
+		}
+		s.run(200 * time.Millisecond)
+		require.True(t, s.keeper.Over(), how)
+	}
+}
+
+// TestStoreFailsAtOnce: a store that fails at once is asked for the lease sixteen times in each Lease at most, and for all else eight times. When it answers again the server goes on.
+func TestStoreFailsAtOnce(t *testing.T) {
+	s := newShelf(t)
+	fails, ops := true, map[string]int{}
+	s.lost = func(op kv.Op) bool {
+		ops[op.Key]++
+		if fails {
+			s.next = append(s.next, kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown})
+		}
+		return fails
+	}
+	few := func(what string) {
+		t.Helper()
+		for key, n := range ops {
+			most := 2 * 8
+			if key == "mesh.server.a" {
+				most = 16
+			}
+			require.LessOrEqual(t, n, most+2, "%s: %s", what, key)
+		}
+		clear(ops)
+	}
+	s.run(1500 * time.Millisecond) // it has no lease yet
+	few("before the first lease")
+	fails = false
+	s.run(time.Second)
+	require.EqualValues(t, 1, s.keeper.Holds("z"))
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	s.run(time.Second)
+	s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{4002}))
+	s.write("mesh.actor.4002", (&actorRecord{epoch: 5, write: 1, holder: "b", class: "Sheep"}).append(nil))
+	s.write("mesh.server.b", (&leaseValue{over: true, beat: 1, length: 2 * time.Second, heir: "a"}).append(nil))
+	clear(ops)
+	fails = true
+	s.state = []byte("newer")
+	require.NoError(t, s.keeper.Keep(a, func(error) {}))
+	b := &sheep{} // the list changes
+	require.NoError(t, s.world.Spawn(b))
+	require.NoError(t, s.zone.Own(b, 1))
+	s.run(1400 * time.Millisecond)
+	few("with a lease")
+	fails = false
+	s.run(2 * time.Second)
+	require.False(t, s.keeper.Over())
+	require.EqualValues(t, 1, s.keeper.Counters.Restored)
+	require.Contains(t, string(s.keys[s.keeper.actorKey(a.GUID())].Value), "newer")
+}

@@ -48,6 +48,7 @@ type ownLease struct {
 	held    bool // it was held once
 	busy    bool
 	renewAt time.Duration
+	tryAt   time.Duration // not asked for before
 }
 
 // before is what a server stops before its lease ends, in hundredths: two clocks, each 1 % wrong.
@@ -158,11 +159,12 @@ func (k *Keeper) isCurrent() {
 // renew holds this server's lease.
 func (k *Keeper) renew() {
 	m := &k.mine
-	if m.busy || k.now < m.renewAt && m.held && !k.left() {
+	if m.busy || k.now < m.tryAt || k.now < m.renewAt && m.held && !k.left() {
 		return
 	}
 	m.busy = true
 	m.renewAt = k.now + k.cfg.Lease/4
+	again := k.now + k.cfg.Lease/16 // when the store fails at once
 	key := k.key("server", k.id)
 	if !m.known && m.beat > m.base { // what happened to the last one?
 		k.do(kv.Op{Kind: kv.Get, Key: key}, func(e kv.Event) {
@@ -176,6 +178,8 @@ func (k *Keeper) renew() {
 				k.over = true
 			case e.Status == kv.Missing:
 				m.known, m.rev = true, 0
+			default:
+				m.tryAt = again
 			}
 		})
 		return
@@ -193,15 +197,16 @@ func (k *Keeper) renew() {
 			m.rev = e.Revision
 			k.over = k.over || v.over
 			k.renewed(beat)
-		} else {
-			m.renewAt = k.now
+		} else if m.renewAt = k.now; e.Status == kv.Unknown {
+			m.tryAt = again
 		}
 	})
 }
 
-// left reports whether this server shall stop, the store has its actors as they are, and none is on the way to another server.
+// left reports whether this server shall stop, the store has its actors as they are, and none is on the way to another server, or with a player to this one.
 func (k *Keeper) left() bool {
-	return k.leaving && !slices.ContainsFunc(k.list, func(a *kept) bool {
+	comes := k.cfg.Server != nil && len(k.cfg.Server.arrivals) > 0 && k.now-k.leftAt < k.cfg.Lease
+	return k.leaving && !comes && !slices.ContainsFunc(k.list, func(a *kept) bool {
 		_, own := k.own(a)
 		return !own || !a.final
 	})

@@ -95,6 +95,8 @@ type Server struct {
 	leaving  []*leaving
 	arrivals []*arrival
 	gone     map[string]bool
+	stepped  bool
+	closed   bool // nobody new comes here
 	attempts uint64
 	order    []uint64 // scratch
 	msgs     [][]byte // scratch
@@ -237,7 +239,8 @@ func (s *Server) Idle() bool {
 	return len(s.leaving) == 0 && len(s.arrivals) == 0
 }
 
-// Travel begins a player's way to another server. It ends with Game.Moved or Game.Stays. Until then the player plays here, but for the moment in which it is given.
+// Travel begins a player's way to another server. It ends with Game.Moved or Game.Stays. Until then the player plays here, but for the moment in which it is given. ErrConfig: to is no
+// other server's ID, or Step was never called, without which nobody gets anywhere.
 func (s *Server) Travel(id uint64, to string) error {
 	p := s.players[id]
 	switch {
@@ -247,6 +250,8 @@ func (s *Server) Travel(id uint64, to string) error {
 		return ErrTravels
 	case to == s.cfg.ID || to == "" || len(to) > maxID:
 		return fmt.Errorf("%w: to %q", ErrConfig, to)
+	case !s.stepped:
+		return fmt.Errorf("%w: Server.Step was never called", ErrConfig)
 	case s.gone[to]:
 		return ErrGone
 	}
@@ -317,6 +322,17 @@ func (s *Server) Gone(id string) {
 	}
 }
 
+// close has nobody come here any more who wasn't given to this server yet.
+func (s *Server) close() {
+	s.closed = true
+	s.arrivals = slices.DeleteFunc(s.arrivals, func(a *arrival) bool {
+		if a.given == nil {
+			s.soon(a.player)
+		}
+		return a.given == nil
+	})
+}
+
 // soonAgain is Resend while a player stands still.
 func (s *Server) soonAgain() time.Duration { return s.cfg.Resend / 4 }
 
@@ -357,7 +373,7 @@ func (s *Server) toServer(id string, b []byte) {
 
 // Step says what is due. now is any clock that never goes back. Call it once a tick, after the game's step.
 func (s *Server) Step(now time.Duration) {
-	s.now = max(s.now, now)
+	s.now, s.stepped = max(s.now, now), true
 	for _, id := range s.sorted() {
 		if p := s.players[id]; p != nil && p.travel != nil {
 			s.stepTravel(p)
@@ -645,7 +661,7 @@ func (s *Server) expected(from string, id, attempt, known, session uint64) {
 	var random [8]byte
 	_, err := io.ReadFull(s.cfg.Rand, random[:])
 	var ticket []byte
-	full := len(s.arrivals) >= s.cfg.MaxArrivals || s.players[id] != nil
+	full := s.closed || len(s.arrivals) >= s.cfg.MaxArrivals || s.players[id] != nil
 	if err == nil && !full {
 		ticket, err = s.cfg.Game.Ticket(id)
 	}

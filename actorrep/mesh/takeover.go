@@ -80,6 +80,9 @@ func (k *Keeper) stepEstate(s *estate) {
 		s.busy = true
 		k.do(op, func(e kv.Event) {
 			s.busy = false
+			if e.Status == kv.Unknown {
+				s.due = max(s.due, k.now+k.cfg.Lease/8)
+			}
 			done(e)
 		})
 	}

@@ -100,6 +100,7 @@ type Zone struct {
 	cfg        ZoneConfig
 	seal       *seal
 	now        time.Duration
+	steps      int
 	table      Table
 	formers    []former        // tables before it, the oldest first
 	servers    map[string]bool // of table
@@ -274,6 +275,9 @@ func (z *Zone) Step(now time.Duration) {
 	z.now = max(z.now, now)
 	if z.stopped {
 		return
+	}
+	if z.steps++; z.steps == forgottenAfter && z.keeper != nil && z.keeper.steps == 0 {
+		report(z.cfg.World, fmt.Errorf("%w: Keeper.Step was never called", ErrConfig))
 	}
 	for len(z.formers) > 0 && z.now >= z.formers[0].until {
 		z.formers = slices.Delete(z.formers, 0, 1)

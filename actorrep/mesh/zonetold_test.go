@@ -3,6 +3,7 @@ package mesh
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,4 +74,39 @@ func TestZoneTells(t *testing.T) {
 	_, err := NewZone(cfg)
 	require.ErrorIs(t, err, ErrConfig)
 	require.ErrorContains(t, err, "Config.IDs")
+}
+
+// TestForgottenSteps: who steps one part and never another is told once, by Config.Failed; a player doesn't begin to travel before the first Step of its Server.
+func TestForgottenSteps(t *testing.T) {
+	for _, forgotten := range []string{"Zone", "Keeper", "Server", ""} {
+		var told []error
+		s := newSolo(t)
+		world := actorrep.NewServer(actorrep.Config{IDs: netguid.Share{Server: 0, Servers: 4}, Failed: func(err error) { told = append(told, err) }})
+		s.zone.cfg.World = world
+		p := newPair(t)
+		server := p.servers[0]
+		server.stepped = false
+		require.ErrorIs(t, server.Travel(1, name(1)), ErrConfig)
+		s.keeper.cfg.Server = server
+		for range 3 * forgottenAfter {
+			s.now += 10 * time.Millisecond
+			if forgotten != "Keeper" {
+				s.keeper.Step(s.now, nil)
+			}
+			if forgotten != "Zone" {
+				s.zone.Step(s.now)
+			}
+			if forgotten != "Server" {
+				server.Step(s.now)
+			}
+		}
+		if forgotten == "" {
+			require.Empty(t, told)
+			require.NoError(t, server.Travel(1, name(1)))
+			continue
+		}
+		require.Len(t, told, 1)
+		require.ErrorIs(t, told[0], ErrConfig)
+		require.ErrorContains(t, told[0], forgotten+".Step was never called")
+	}
 }
