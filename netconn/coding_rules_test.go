@@ -29,7 +29,7 @@ func covers(t *testing.T, p []byte) int {
 }
 
 // plain takes the symbols off a packet.
-func plain(t *testing.T, p []byte) []byte {
+func plain(t testing.TB, p []byte) []byte {
 	t.Helper()
 	if !coding.Marked(p) {
 		return p

@@ -52,6 +52,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 		}
 		if carries {
 			k.credit, k.uncovered = k.credit+rate, k.uncovered+1
+			k.lengths.sent(c.now, len(content))
 			k.full = len(plain)+max(size, len(content))+coding.TrailerBytes > c.datagramBytes()
 		}
 		k.credit = min(k.credit-float64(symbols), maxCredit)

@@ -16,11 +16,12 @@ import (
 //
 // Invariant: out.Len() == 0 means no packet was begun.
 type sendBuffer struct {
-	buf       []byte // Headroom, packet, Tailroom
-	scratch   []byte // a payload being moved
-	out       bitio.Writer
-	headerPos int // bit where the packet header begins
-	infoPos   int // bit of the jitter clock, 0 none
+	buf        []byte // Headroom, packet, Tailroom
+	scratch    []byte // a payload being moved
+	out        bitio.Writer
+	headerPos  int // bit where the packet header begins
+	infoPos    int // bit of the jitter clock, 0 none
+	contentPos int // bit where the first bunch begins
 
 	split bool // the next packet goes on with an unreliable bunch: its parts must be in packets that follow each other
 
@@ -47,6 +48,7 @@ func (c *Conn) startPacketOf(bytes int) {
 	c.beginPacket(bytes)
 	c.notify.WriteHeader(&c.out)
 	c.writePacketInfo()
+	c.contentPos = c.out.Len()
 }
 
 // beginPacket writes the part before a packet's header.
@@ -70,6 +72,9 @@ func (c *Conn) beginPacket(bytes int) {
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
 	ready, before := c.IsNetReady(), c.out.Len()
+	if c.endLong(h, ch) {
+		before = 0
+	}
 	c.startPacket()
 	if !c.appendBunch(h, data) {
 		c.filled()
@@ -139,6 +144,9 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	}
 	if r := &c.cfg.Redundancy; r.Copies > 0 && c.lastBits+bits > r.MaxBits && c.copies() > 0 {
 		return false // it would have no copies any more
+	}
+	if c.tooLong(bits) {
+		return false
 	}
 	width := c.proto.LengthBits(c.lastBits + bits)
 	wider := width - c.proto.LengthBits(c.lastBits)

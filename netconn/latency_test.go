@@ -175,7 +175,7 @@ func echoRuns(t *testing.T, seeds, n, rate, ticks int, start func(seed uint64) *
 func requireLate(t *testing.T, rtt []time.Duration, p99 time.Duration, most float64) {
 	t.Helper()
 	share := lateShare(rtt, p99)
-	t.Logf("%.2f %% take longer than %v", 100*share, p99)
+	t.Logf("p99 %v, and %.2f %% take longer than %v", quant(slices.Sorted(slices.Values(rtt)), 0.99), 100*share, p99)
 	require.LessOrEqual(t, share, most, "longer than %v", p99)
 }
 
