@@ -45,6 +45,8 @@ type Redialer struct {
 	next  dialed        // the dial in progress
 	gaps  gaps          // between packets that arrive on conn
 	began time.Duration // when next began
+	heard time.Duration // when something arrived for next, or it began
+	in    uint64        // datagrams that had arrived for next by then
 	since time.Duration // when conn joined
 	at    time.Duration // earliest time of the next dial
 	pause time.Duration
@@ -120,7 +122,7 @@ func (r *Redialer) Driver() *driver.Driver {
 func (r *Redialer) Err() error { return r.err }
 
 // Redial begins a dial at the next tick although the connection isn't silent, for example because the machine has changed networks. A dial in
-// progress that nobody has answered for Pause is ended first. One that was answered is finished first.
+// progress that nobody has answered for Pause is ended first. One that was answered is finished first, unless nothing arrives for 5 s.
 func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
@@ -135,7 +137,12 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (slept || r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	r.next.dispatch(now)
+	if r.next.driver != nil && r.conn.driver == nil && r.now-r.heard >= sleepTime {
+		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
+	}
+	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
+		r.in, r.heard = r.next.driver.Counters.DatagramsIn, r.now
+	}
 	if r.err == nil {
 		r.lookAtDial()
 		r.lookAtConn()
@@ -145,7 +152,8 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	}
 }
 
-// sleepTime is how long after the last tick a dial in progress is of no use, since the server has given it up: a page in the background ticks once a minute.
+// sleepTime is how long after the last tick, or the last datagram, a dial in progress is of no use, since the server has given it up: a page in the background ticks once
+// a minute.
 const sleepTime = 5 * time.Second
 
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
@@ -281,7 +289,7 @@ func (r *Redialer) dial() {
 		r.failed(err, errors.Is(err, driver.ErrDenied))
 		return
 	}
-	r.next.driver, r.began = d, r.now
+	r.next.driver, r.began, r.heard, r.in = d, r.now, r.now, 0
 	d.TickDispatch(r.tick)
 	r.next.look()
 }

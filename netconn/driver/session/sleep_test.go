@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -56,8 +57,10 @@ func TestSleepingLaptop(t *testing.T) {
 				r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.config.Keep = 24 * time.Hour })
 				r.world.RunUntil(3 * time.Second)
 				ann := r.clients["Ann"]
-				ann.every = asleep
+				ann.every = math.MaxInt64
+				r.dark() // it hears nothing meanwhile
 				r.world.RunUntil(r.world.Now() + asleep)
+				r.light()
 				if stands {
 					ann.back = asleep
 				}
@@ -72,6 +75,43 @@ func TestSleepingLaptop(t *testing.T) {
 				require.Equal(t, 2, here, "asleep for %v, stands %v, moved %v: %v", asleep, stands, moved, r.told)
 				require.True(t, ann.conn.Joined() && !ann.conn.Closed())
 				require.NotEqual(t, netconn.TimedOut, ann.conn.Result().Code)
+			}
+		}
+	}
+}
+
+// TestSleepAmidLogin: a machine that stands still amid a login that the server has begun to answer is back within a second, and within 5.5 s when its clock stood too.
+func TestSleepAmidLogin(t *testing.T) {
+	sleeps := []time.Duration{time.Second, 25 * time.Second}
+	if os.Getenv("CI") != "" {
+		sleeps = append(sleeps, 3*time.Second, 6*time.Second, 12*time.Second, 10*time.Minute)
+	}
+	for _, asleep := range sleeps {
+		for _, stands := range []bool{false, true} {
+			for amid := range time.Duration(12) {
+				r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+				r.world.RunUntil(50 * time.Millisecond)
+				ann := r.clients["Ann"]
+				for ann.Driver() == nil || ann.Driver().Counters.DatagramsIn == 0 {
+					r.world.RunUntil(r.world.Now() + time.Millisecond)
+				}
+				r.world.RunUntil(r.world.Now() + amid*25*time.Millisecond)
+				require.Nil(t, ann.conn, "amid the login")
+				ann.every = math.MaxInt64
+				r.dark()
+				r.world.RunUntil(r.world.Now() + asleep)
+				r.light()
+				limit := time.Second
+				if stands {
+					ann.back, limit = asleep, 5500*time.Millisecond
+				}
+				ann.every = 0
+				r.world.RunUntil(r.world.Now() + limit)
+				require.Nil(t, r.world.Failure())
+				require.NoError(t, ann.Err())
+				require.True(t, ann.conn != nil && ann.conn.Joined() && !ann.conn.Closed() && ann.conn.Silence() < 300*time.Millisecond,
+					"asleep for %v, stands %v, %v after the first answer", asleep, stands, amid*25*time.Millisecond)
+				require.LessOrEqual(t, r.dials, 2)
 			}
 		}
 	}
