@@ -85,13 +85,14 @@
 //	a guest that the driver hasn't answered    HalfOpen, 10 s; one whose connection has ended: Idle, 15 s
 //	candidates of one player                   16; more are ignored (TooManyAddrs). Bad ones are ignored (BadCandidates)
 //	addresses that one player's checks come from  48, with the candidates, and signed ones only (TooManyAddrs, Forged)
-//	a player's checks                          100 a second are looked at (TooFast), 32 wait
+//	a player's checks                          30 a second from each address that it is known at, and 100 from others, are looked at (TooFast), 32 wait
 //	checks to one address, unanswered          30 a session
 //	checks to addresses that haven't answered  to one IPv4 address or IPv6 /64 20 a second and 60 at once, a /56 4 times, a /48 16 times, an IPv4 /24
 //	                                           32 times, 1000 a second in all sessions (Held). A check has about 130 bytes
 //	what waits to be read                      4096 datagrams, 256 of one guest, ReceiveBuffer 4 MiB; the newest are lost (Unread)
 //	what waits for a relay                     512 datagrams, SendBuffer 64 KiB; the oldest are lost
 //	addresses that one relay lets in           1024; one that nothing was sent to for 30 s makes room
+//	an address of a relay                      it must last 10 s at least; a relay whose messages can't be read is lost
 //
 // Servers may be what a rendezvous says: one whose address is of this machine, link-local or of many machines isn't asked. A candidate that is the broadcast
 // address of a network of this machine is bad.

@@ -113,10 +113,17 @@ func (h *Host) join(ctx context.Context, sig Signal, old *session) error {
 		h.starting--
 	}
 	closed := h.closed
+	var before *session // which its guest has given up, or is one of many that it began
 	if err == nil && !closed {
 		h.all[s] = true
+		if old != nil {
+			before, old.follower = old.follower, s
+		}
 	}
 	h.mu.Unlock()
+	if before != nil {
+		before.end(errReplaced)
+	}
 	if err != nil {
 		return err
 	}

@@ -242,7 +242,12 @@ func (r *relay) receive() {
 	p := make([]byte, 64<<10)
 	for {
 		k, from, err := r.conn.ReadFrom(p)
-		if err != nil {
+		if err != nil || k == 0 && r.stream { // pion reads nothing from a message whose length is out of bounds, again and again
+			r.end()
+			return
+		}
+		if brief(p[:k]) {
+			r.n.log("a relay gives addresses for too short a time", slog.Any("relay", r.server))
 			r.end()
 			return
 		}
@@ -250,6 +255,21 @@ func (r *relay) receive() {
 		_, _ = r.client.HandleInbound(p[:k], from) // the answer to nothing is of no use
 	}
 }
+
+// leastLife is how many seconds a relay's address must last: pion asks for it again after half of that, at once after none.
+const leastLife = 10
+
+// brief reports whether a server's message gives an address for a shorter time.
+func brief(p []byte) bool {
+	m := stun.Message{Raw: p}
+	if !stun.IsMessage(p) || binary.BigEndian.Uint16(p) != allocateSuccess || m.Decode() != nil {
+		return false
+	}
+	life, err := m.Get(stun.AttrLifetime)
+	return err == nil && len(life) == 4 && binary.BigEndian.Uint32(life) < leastLife
+}
+
+const allocateSuccess = 0x0103 // RFC 8656
 
 // read passes on what the relay got for this end.
 func (r *relay) read() {

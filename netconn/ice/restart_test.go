@@ -163,3 +163,26 @@ func TestRejoinStrangers(t *testing.T) {
 	require.Equal(t, 1, g.host.Len())
 	require.Zero(t, g.host.Counters().Restarts)
 }
+
+// TestRestartsAtOnce: however often a guest begins to rejoin, it takes the place of one among MaxConnecting.
+func TestRestartsAtOnce(t *testing.T) {
+	g := newGame(t, HostConfig{Config: local(), MaxConnecting: 4}, nil)
+	c := join(t, g.host, local())
+	s := c.session()
+	s.n.mu.Lock()
+	again := s.theirPwd
+	s.n.mu.Unlock()
+	results := make(chan error, 64)
+	for range 20 {
+		a, b := wires()
+		go func() { results <- g.host.Rejoin(t.Context(), b) }()
+		require.NoError(t, a.Send(t.Context(), Message{Ufrag: "again", Password: liarPassword, Again: again}))
+		_, err := a.Receive(t.Context())
+		require.NoError(t, err, "it isn't full")
+	}
+	for range 19 {
+		require.ErrorIs(t, <-results, errReplaced)
+	}
+	require.Equal(t, 2, g.host.Len())
+	join(t, g.host, local())
+}

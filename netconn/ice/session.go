@@ -22,7 +22,8 @@ import (
 // Bounds of one session.
 const (
 	maxAddrs    = 48               // remote addresses by local ones
-	maxRequests = 100              // checks a second that are looked at
+	maxRequests = 100              // checks a second that are looked at, from addresses that the other player isn't known at
+	maxOfRoute  = 30               // from each other one
 	maxUnderWay = 64               // own checks whose answers are to come
 	maxQueued   = 32               // checks and answers that the agent hasn't looked at
 	consentTime = 30 * time.Second // since the last answer, in which datagrams are sent (RFC 7675)
@@ -72,9 +73,9 @@ type session struct {
 	local      map[string]*base // of pion's candidates, by their ids
 	underWay   [maxUnderWay]transaction
 	nextCheck  int
-	second     int64 // of node.now, in which so many requests came
-	requests   int
-	moved      bool // this end's address, as the remote one sees it
+	requests   perSecond // checks from where the other player isn't known
+	follower   *session  // that looks for a path to take its place; nil mostly
+	moved      bool      // this end's address, as the remote one sees it
 	path       Path
 }
 
@@ -89,6 +90,22 @@ type remote struct {
 	unanswered int            // checks since
 	seen       netip.AddrPort // this end's address, as it sees it
 	consent    time.Duration  // of the last answer
+	requests   perSecond      // checks from there
+}
+
+// perSecond counts what comes in one second.
+type perSecond struct {
+	second int64 // of node.now
+	n      int
+}
+
+// more counts one more, and reports whether it is within a bound.
+func (p *perSecond) more(now time.Duration, bound int) bool {
+	if second := int64(now / time.Second); second != p.second {
+		p.second, p.n = second, 0
+	}
+	p.n++
+	return p.n <= bound
 }
 
 // using is the route that datagrams go by.
@@ -190,6 +207,9 @@ func (s *session) explain(silent bool) error {
 			n[c.Kind]++
 		}
 		return fmt.Sprintf("%d host, %d reflexive, %d relayed", n[OnHost], n[Reflexive], n[Relayed])
+	}
+	if s.theirPwd == "" {
+		return fmt.Errorf("the other player has said nothing within %v; ask whether its game still runs", s.connectTime)
 	}
 	hint := ""
 	if !hasRelay(own) && !hasRelay(s.candidates) {
@@ -405,10 +425,11 @@ func (s *session) receiveRequest(r route, p []byte, m *stun.Message) {
 	n := s.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if second := int64(n.now() / time.Second); second != s.second {
-		s.second, s.requests = second, 0
+	known, requests, bound := s.remotes[r], &s.requests, maxRequests
+	if known != nil { // what others send, who saw the name in a check, takes nothing of its own
+		requests, bound = &known.requests, maxOfRoute
 	}
-	if s.requests++; s.requests > maxRequests {
+	if !requests.more(n.now(), bound) {
 		n.n.tooFast.Add(1)
 		return
 	}

@@ -568,3 +568,40 @@ func TestClosesAmidJoins(t *testing.T) {
 		joins.Wait()
 	}
 }
+
+// TestForgedFlood: who knows a session's name, which relays and networks see, but not its password, doesn't keep its player's checks from being answered.
+func TestForgedFlood(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, HostConfig{Config: local()})
+	l := newLiar(t, h)
+	good, bad := l.socket(), l.socket()
+	answered := func() bool {
+		_, err := good.Write(l.ask(l.host.Ufrag, l.host.Password))
+		require.NoError(t, err)
+		require.NoError(t, good.SetReadDeadline(time.Now().Add(time.Second)))
+		for p := make([]byte, 1500); ; {
+			n, err := good.Read(p)
+			if err != nil {
+				return false
+			}
+			m := stun.Message{Raw: p[:n]}
+			if m.Decode() == nil && m.Type == stun.BindingSuccess {
+				return true
+			}
+		}
+	}
+	eventually(t, "answered", answered)
+	for range 3 {
+		before := h.Counters()
+		for range 2 * maxRequests {
+			_, err := bad.Write(l.ask(l.host.Ufrag, "x"))
+			require.NoError(t, err)
+		}
+		eventually(t, "they have come", func() bool {
+			n := h.Counters()
+			return n.TooFast+n.Forged-before.TooFast-before.Forged == 2*maxRequests
+		})
+		require.True(t, answered())
+	}
+	require.NotZero(t, h.Counters().TooFast)
+}
