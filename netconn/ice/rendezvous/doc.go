@@ -28,7 +28,9 @@
 //	                                       |  <- {"key":K,"about":{"name":..}}    |   K: X25519, made for this room
 //	                                       |  {"code":"QUACK-42","again":A,       |   A: 16 bytes, to come back with
 //	                                       |   "servers":[..]}                 ->
-//	  | GET /join/QUACK-42, WebSocket  ->  |                                      |
+//	  | GET /join/QUACK-42, WebSocket: with|                                      |
+//	  |   "Authorization: Bearer F", of the|                                      |
+//	  |   link, F is behind its #      ->  |                                      |
 //	  | <- {"key":K,"servers":[..]}        |                                      |
 //	  | {"key":G}                      ->  |  {"guest":7,"key":G}               ->    G: X25519, made for this guest
 //	  | {"sealed":..}                  ->  |  {"guest":7,"sealed":..}           ->
@@ -55,21 +57,23 @@
 // The host signs its guests' tokens with a key that it made for the match. The service never has this key. It sees the names and codes of rooms, the
 // players' addresses, the two public keys, and how much they say. It can refuse or interrupt. Players who only use the code trust the service: it could pretend
 // to be the host to the guest, and the guest to the host, and so read and play in the guest's place. With the link that can't be: the part behind # is the fingerprint
-// of the host's key (16 bytes of its SHA-256), browsers don't send it, and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
+// of the host's key (16 bytes of its SHA-256), and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
 // anybody who has it may join, unless RoomConfig.Admit says otherwise.
 //
-// A code can be guessed: with as many rooms as there may be, one guess in 1000 finds one. At Rate that takes one address a quarter of an hour, and many
-// addresses together, at TotalRate, seconds. So who comes by a code needn't be a friend: RoomConfig.Admit may refuse a name, and the game may close the
-// connection of a player whom nobody knows.
+// A code can be guessed. So its number has as many digits as it takes that one guess finds a room with a chance of at most 1 in 100,000, however full the
+// service is: 3 for the only room, 6 when there are 1000. Of wrong codes 10 are looked at of one address at once, then one each 30 s, and 10 a second of all.
+// Who has one address needs 35 days for 100,000 guesses; who has many needs 2 h 46 min, and until it stops codes of others aren't looked at either: they get 429.
+// A right code costs nothing, and guests with a link always come in: Join shows the service the part behind #, by which a service that lies knows whom it
+// can't deceive. Who comes by a code needn't be a friend: RoomConfig.Admit may refuse a name, and the game may close the connection of a player whom nobody knows.
 //
 // Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; a relay sees what netconn/ice says.
 //
 // # Bounds and defaults
 //
 //	requests of one address or network   Rate 1 a second and Burst 10, as in netcode/tokenserver, TotalRate 500; then 429
-//	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503. There are 1000 codes for each room that there may be
-//	guests that are joining              MaxGuests 16 of a room, MaxGuestsPerAddr 8 of an address; then 503
-//	a code that is wrong, or was used    404
+//	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503
+//	guests that are joining              MaxGuests 16 of a room, and twice that, 16 at least, in a second, MaxGuestsPerAddr 8 of an address; then 503
+//	a code that is wrong, or was used    404; 10 of an address, then one each 30 s, 10 a second of all; then 429, also for a right one without a link
 //	a room                               Life 12 h, Idle 1 min without a word or a connection of its host; a guest's connection GuestTime 1 min
 //	a host's silence                     15 s without a message or a ping; then it is away, as one whose connection is lost
 //	a message                            8 KiB, 20 a second of a guest and 320 of a host, pings too; then the connection ends

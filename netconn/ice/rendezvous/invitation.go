@@ -17,20 +17,30 @@ GRAPE GUAVA HAZEL HERON HONEY HOTEL IGLOO IVORY JELLY JEWEL JUICE KAYAK KOALA LE
 OLIVE OPERA OTTER PANDA PEACH PEARL PIANO PILOT PIXEL PLAZA POLAR PRISM PUPPY QUACK QUAIL QUILT RADIO RAVEN RIVER ROBIN ROBOT SALSA SCOUT SHARK SHEEP SNAIL SOLAR SPARK STORM
 SUGAR SUNNY SWIFT TANGO TIGER TOAST TOPAZ TORCH TULIP VIOLA WAGON WHALE YACHT ZEBRA`)
 
-// guessing is how many codes there are for each room: so many guesses find one.
-const guessing = 1000
+// guessing is how many codes there are for each room, of each length: so many guesses find one.
+const guessing = 100_000
 
-// newCode returns a code like QUACK-42, with as many digits as so many rooms need.
-func newCode(rooms int) string {
+// codeDigits is how many digits the next room's code has: the fewest with which guesses aren't too good. So codes are short while there are few rooms. s.mu is held.
+func (s *Service) codeDigits() int {
+	digits, codes := 1, 10*len(words)
+	for ; (s.digits[digits]+1)*guessing > codes; digits++ {
+		codes *= 10
+	}
+	return digits
+}
+
+// newCode returns a code like QUACK-42, with so many digits.
+func newCode(digits int) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
-	n := binary.LittleEndian.Uint64(b[:])
-	numbers := uint64(100)
-	for uint64(len(words))*numbers < uint64(rooms+1)*guessing {
+	n, numbers := binary.LittleEndian.Uint64(b[:]), uint64(1)
+	for range digits {
 		numbers *= 10
 	}
-	return fmt.Sprintf("%s-%0*d", words[n%uint64(len(words))], len(fmt.Sprint(numbers-1)), n/uint64(len(words))%numbers)
+	return fmt.Sprintf("%s-%0*d", words[n%uint64(len(words))], digits, n/uint64(len(words))%numbers)
 }
+
+func digitsOf(code string) int { return len(code) - 1 - strings.IndexByte(code, '-') }
 
 // maxCode is the length of the longest code.
 const maxCode = 16

@@ -52,7 +52,7 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	}
 	dialing, done := context.WithTimeout(ctx, dialTime)
 	defer done()
-	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code, nil)
+	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code, byLink(to.Host))
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,14 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 		return nil, err
 	}
 	return &Guest{socket, token}, nil
+}
+
+// byLink shows the service that a guest has a link, so that its code is no guess.
+func byLink(host string) http.Header {
+	if host == "" {
+		return nil
+	}
+	return http.Header{"Authorization": {bearer + host}}
 }
 
 func newGuestSignal(conn *websocket.Conn) *guestSignal {
@@ -102,7 +110,7 @@ func (g *guestSignal) meet(ctx context.Context, host string, first letter) (welc
 
 // again makes a signal to the same host.
 func again(ctx context.Context, client *http.Client, url, host string) (ice.Signal, error) {
-	conn, err := dial(ctx, client, url, nil)
+	conn, err := dial(ctx, client, url, byLink(host))
 	if err != nil {
 		return nil, err
 	}

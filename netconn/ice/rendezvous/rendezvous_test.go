@@ -197,6 +197,15 @@ func TestJoin(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoRoom)
 }
 
+// lying is a rendezvous that gives its guests to whatever host it likes.
+type lying struct{ http.RoundTripper }
+
+func (l lying) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Del("Authorization")
+	return l.RoundTripper.RoundTrip(r)
+}
+
 // TestLyingRendezvous: who sits between the players can't read or change what they say with a link: a key of its own is noticed, and so is a letter that is
 // changed, repeated or left out.
 func TestLyingRendezvous(t *testing.T) {
@@ -206,7 +215,12 @@ func TestLyingRendezvous(t *testing.T) {
 	_, fingerprint, _ := strings.Cut(room.Link(), "#")
 	link, _, _ := strings.Cut(mallory.Link(), "#")
 	_, err := r.join(link+"#"+fingerprint, "Bob")
+	require.ErrorIs(t, err, ErrNoRoom, "an honest one knows")
+	transport := r.client.Transport
+	r.client.Transport = lying{transport}
+	_, err = r.join(link+"#"+fingerprint, "Bob")
 	require.ErrorIs(t, err, ErrImpostor)
+	r.client.Transport = transport
 
 	host, err := newKey()
 	require.NoError(t, err)
@@ -261,8 +275,8 @@ func TestInvitation(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 200 {
-		require.Regexp(t, `^[A-Z]{5}-\d\d$`, newCode(0))
-		code := newCode(1000)
+		require.Regexp(t, `^[A-Z]{5}-\d\d$`, newCode(2))
+		code := newCode(4)
 		require.NoError(t, checkCode(code))
 		seen[code] = true
 	}
@@ -752,6 +766,8 @@ func TestAgainStrangers(t *testing.T) {
 	require.ErrorContains(t, err, ice.ErrUnknown.Error())
 	require.EqualValues(t, 1, h.Counters().Unknown)
 	_, err = again(t.Context(), r.client, r.url+joinPath+room.Code, "another host's")
+	require.ErrorIs(t, err, ErrNoRoom)
+	_, err = again(t.Context(), &http.Client{Transport: lying{r.client.Transport}}, r.url+joinPath+room.Code, "another host's")
 	require.ErrorIs(t, err, ErrImpostor)
 }
 
@@ -774,7 +790,7 @@ func TestLyingGuest(t *testing.T) {
 
 // TestGuestsVanish: guests that go amid joining, at any moment, leave the host's connection as it is.
 func TestGuestsVanish(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{MaxGuests: 100})
 	room, _ := r.party(RoomConfig{})
 	for i := range 100 {
 		c, status := r.dial(joinPath+room.Code, "192.0.2.1")

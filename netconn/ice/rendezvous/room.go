@@ -192,7 +192,8 @@ func (r *Room) Key() netcode.Key { return r.cfg.Key }
 // Format implements fmt.Formatter, so that printing a Room doesn't show its key.
 func (r *Room) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "rendezvous.Room(%s)", r.Code) }
 
-// Link returns the link to send to friends. Its part behind # doesn't go to the rendezvous; by it guests notice one that pretends to be the host.
+// Link returns the link to send to friends. By its part behind # guests notice a rendezvous that pretends to be the host, and their
+// code is no guess to the service.
 func (r *Room) Link() string {
 	return r.cfg.URL + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
 }

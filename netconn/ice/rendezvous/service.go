@@ -90,11 +90,14 @@ const (
 	maxAddrs   = 65536    // that Rate remembers
 	maxListed  = 100      // public games
 	maxName    = 40       // characters
-	perSecond  = 20       // messages of a guest; a host may send so many for each of MaxGuests
+	perSecond  = 20       // messages of a guest; a host may send so many for each of Config.atOnce, and twice those may come
 	maxWaiting = 64       // messages to one end that doesn't read; of guests' letters to a host
 	maxControl = 256      // further ones to a host: who begins to join, and who has gone
 	maxJoining = 32 << 10 // bytes of a guest's letters; joining takes about 5 KB
 	writeTime  = 5 * time.Second
+	wrongRate  = 1. / 30         // wrong codes a second of one address or network, as with Config.Rate
+	wrongBurst = 10              // of them at once
+	wrongTotal = 10              // a second of all
 	closeTime  = 2 * time.Second // for the other end to read the last messages, and to close too
 )
 
@@ -110,8 +113,9 @@ type Counters struct {
 	Rooms, Guests, Lists uint64
 	// Returned counts hosts that came back to their room after their connection was lost.
 	Returned uint64
-	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed. HostAway: the host's connection is lost.
-	BadRequest, BadAddr, BadOrigin, Limited, NoRoom, Full, TooManyFromAddress, RoomFull, HostAway uint64
+	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed. Guessed: a code that wasn't looked at, after too many wrong ones.
+	// HostAway: the host's connection is lost.
+	BadRequest, BadAddr, BadOrigin, Limited, NoRoom, Guessed, Full, TooManyFromAddress, RoomFull, HostAway uint64
 	// Ended connections, by reason. BadMessage: too long, or no such message. TooFast: too many. Slow: it didn't read. Expired: Life, Idle or GuestTime.
 	BadMessage, TooFast, Slow, Expired uint64
 }
@@ -120,16 +124,18 @@ type Counters struct {
 type Service struct {
 	cfg     Config
 	limit   *ratelimit.Limiter
+	guesses *ratelimit.Limiter // of codes without a room
 	lines   ratelimit.Lines
 	closing chan struct{}
 	wg      sync.WaitGroup
 
-	rooms, guests, lists, badRequest, badAddr, badOrigin, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired, returned, away atomic.Uint64
+	rooms, guests, lists, badRequest, badAddr, badOrigin, limited, noRoom, guessed, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired, returned, away atomic.Uint64
 
 	mu       sync.Mutex
 	closed   bool
 	open     map[string]*place
-	hosts    int // connections that have a room, or may open one
+	digits   [maxCode]int // how many of these have codes with so many
+	hosts    int          // connections that have a room, or may open one
 	hostsOf  addrgroup.Limit
 	guestsOf addrgroup.Limit
 }
@@ -142,6 +148,8 @@ type place struct {
 	host   *line
 	guests map[int]*line
 	next   int
+	second int64 // in which so many guests came
+	came   int
 	secret []byte      // by which its host comes back when its connection was lost
 	relays string      // its players' name at relays, who mustn't learn the code
 	life   *time.Timer // Config.Life
@@ -191,14 +199,15 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("rendezvous: Relays need the TURNSecret that they share")
 	}
 	cfg = cfg.filled()
-	return &Service{cfg: cfg, limit: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate), closing: make(chan struct{}), open: map[string]*place{},
+	return &Service{cfg: cfg, limit: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
+		guesses: ratelimit.New(time.Now, wrongRate, wrongBurst, maxAddrs, wrongTotal), closing: make(chan struct{}), open: map[string]*place{},
 		hostsOf: addrgroup.NewLimit(cfg.MaxRoomsPerAddr), guestsOf: addrgroup.NewLimit(cfg.MaxGuestsPerAddr)}, nil
 }
 
 // Counters returns the counters so far.
 func (s *Service) Counters() Counters {
 	return Counters{Rooms: s.rooms.Load(), Guests: s.guests.Load(), Lists: s.lists.Load(), BadRequest: s.badRequest.Load(), BadAddr: s.badAddr.Load(), BadOrigin: s.badOrigin.Load(),
-		Limited: s.limited.Load(), NoRoom: s.noRoom.Load(), Full: s.full.Load(), TooManyFromAddress: s.tooManyFromAddress.Load(), RoomFull: s.roomFull.Load(),
+		Limited: s.limited.Load(), NoRoom: s.noRoom.Load(), Guessed: s.guessed.Load(), Full: s.full.Load(), TooManyFromAddress: s.tooManyFromAddress.Load(), RoomFull: s.roomFull.Load(),
 		BadMessage: s.badMessage.Load(), TooFast: s.tooFast.Load(), Slow: s.slow.Load(), Expired: s.expired.Load(), Returned: s.returned.Load(), HostAway: s.away.Load()}
 }
 
@@ -591,7 +600,7 @@ func (s *Service) serveHost(w http.ResponseWriter, r *http.Request, begin func(l
 	if err := begin(l); err != nil {
 		l.stop(err)
 	}
-	why = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) error { // the host was told
+	why = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.atOnce(), func(n *note) error { // the host was told
 		if n.About != nil && !n.About.valid() {
 			return errBadMessage
 		}
@@ -653,10 +662,12 @@ func (a *about) valid() bool {
 func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	code := newCode(s.cfg.MaxRooms)
+	digits := s.codeDigits()
+	code := newCode(digits)
 	for s.open[code] != nil {
-		code = newCode(s.cfg.MaxRooms)
+		code = newCode(digits)
 	}
+	s.digits[digits]++
 	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), relays: rand.Text(), give: give}
 	_, _ = rand.Read(p.secret) // never fails
 	p.life = time.AfterFunc(s.cfg.Life, func() {
@@ -676,6 +687,7 @@ func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 // closeRoom ends a room. s.mu is held.
 func (s *Service) closeRoom(p *place) {
 	delete(s.open, p.code)
+	s.digits[digitsOf(p.code)]--
 	p.give()
 	p.life.Stop()
 	if p.gone != nil {
@@ -711,23 +723,50 @@ func (s *Service) fromHost(p *place, n *note) error {
 	return nil
 }
 
+// atOnce is the number of guests by which a room's messages are bounded.
+func (c Config) atOnce() int { return max(c.MaxGuests, 8) }
+
+// mayCome reports whether one more guest may come in this second, when most may. So a host, which answers each with a few messages, keeps to its own bound, however
+// soon they go.
+func (p *place) mayCome(now time.Time, most int) bool {
+	if second := now.Unix(); second != p.second {
+		p.second, p.came = second, 0
+	}
+	return p.came < most
+}
+
 // guest serves a guest until it goes.
 func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr, code string) {
+	link, hasLink := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
 	s.mu.Lock()
 	p := s.open[code]
+	guessed := !hasLink && !s.guesses.Ready(from)
+	switch {
+	case guessed:
+		p = nil
+	case hasLink && p != nil && subtle.ConstantTimeCompare([]byte(fingerprint(p.key)), []byte(link)) == 0: // the code is another room's by now
+		p = nil
+	case !hasLink && p == nil:
+		_ = s.guesses.Allow(from) && s.guesses.AllowTotal() // there is room
+	}
 	away := p != nil && p.gone != nil
-	roomFull := p != nil && len(p.guests) >= s.cfg.MaxGuests
+	roomFull := p != nil && (len(p.guests) >= s.cfg.MaxGuests || !away && !p.mayCome(time.Now(), 2*s.cfg.atOnce()))
 	many := p != nil && !away && !roomFull && !s.guestsOf.Room(from)
 	id := 0
 	var l *line
 	if p != nil && !away && !roomFull && !many {
 		s.guestsOf.Add(from)
+		p.came++
 		p.next++
 		id, l = p.next, newLine(maxWaiting)
 		p.guests[id] = l // a place
 	}
 	s.mu.Unlock()
 	switch {
+	case guessed:
+		w.Header().Set("Retry-After", "30")
+		s.refuse(w, &s.guessed, http.StatusTooManyRequests, "too many wrong codes came; try again in a minute, or join by the host's link")
+		return
 	case p == nil:
 		s.refuse(w, &s.noRoom, http.StatusNotFound, "no game has this code now; ask the host for its code")
 		return

@@ -106,6 +106,14 @@ var (
 // Scopes is how many networks an address is of.
 const Scopes = 3
 
+// scopesOf returns the networks of an address, and the one that it counts as.
+func scopesOf(a netip.Addr) (netip.Addr, []scope) {
+	if a = addrgroup.Origin(a); a.Is4() {
+		return a, scopes4
+	}
+	return a, scopes6
+}
+
 // Len is how many networks it remembers.
 func (l *Limiter) Len() int {
 	l.mu.Lock()
@@ -116,11 +124,7 @@ func (l *Limiter) Len() int {
 // Allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
 // any of them, so that a network isn't closed by a member that asks too often.
 func (l *Limiter) Allow(from netip.Addr) bool {
-	from = addrgroup.Origin(from)
-	scopes := scopes6
-	if from.Is4() {
-		scopes = scopes4
-	}
+	from, scopes := scopesOf(from)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -136,6 +140,21 @@ func (l *Limiter) Allow(from netip.Addr) bool {
 		b.take(now)
 	}
 	return true
+}
+
+// Ready reports whether Allow and AllowTotal would let a request through. It takes nothing, and remembers nobody.
+func (l *Limiter) Ready(from netip.Addr) bool {
+	from, scopes := scopesOf(from)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for _, s := range scopes {
+		p, _ := from.Prefix(s.bits) // an address has those bits
+		if e := l.origins.byKey[p]; e != nil && !e.Value.(*visitor[netip.Prefix]).bucket.ready(now) {
+			return false
+		}
+	}
+	return l.all.ready(now)
 }
 
 // AllowTotal reports whether one more request is within the limit of all.

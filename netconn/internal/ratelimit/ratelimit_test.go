@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -38,4 +39,26 @@ func TestPlayers(t *testing.T) {
 	now = now.Add(time.Second)
 	require.Equal(t, 3, allowed(4, 100), "what was refused by all cost nothing")
 	require.Equal(t, 1, allowed(3, 100))
+}
+
+// TestReady: who only asks whether a request would be let through takes nothing, isn't remembered, and is told what Allow and AllowTotal say.
+func TestReady(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	l := New(func() time.Time { return now }, 1, 2, 1000, 3)
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for range 100 {
+		require.True(t, l.Ready(a))
+	}
+	require.Zero(t, l.Len())
+	for range 2 {
+		require.True(t, l.Allow(a) && l.AllowTotal())
+	}
+	require.False(t, l.Ready(a))
+	require.True(t, l.Ready(b))
+	require.True(t, l.AllowTotal())
+	require.False(t, l.Ready(b), "all have had what all may have")
+	now = now.Add(time.Second)
+	require.True(t, l.Ready(a))
+	require.True(t, l.Allow(a))
+	require.False(t, l.Ready(a))
 }
