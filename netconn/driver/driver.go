@@ -45,7 +45,6 @@ type Driver struct {
 	socket    udp.Socket
 	epoch     time.Time
 	latest    time.Duration // tick
-	now       time.Time     // last time given to the link
 	logged    bool          // a Logger was given
 	simulated bool          // the clock isn't the machine's
 	login     bool          // channels begins with the driver's own control channel
@@ -156,7 +155,9 @@ func (d *Driver) Now() time.Duration { return d.latest }
 func (d *Driver) at(now time.Time) time.Duration {
 	at := now.Sub(d.epoch)
 	tick := min(max(at, d.latest), d.latest+longestTick)
-	d.epoch = d.epoch.Add(at - tick)
+	if at != tick {
+		d.epoch = now.Add(-tick) // Sub doesn't go beyond 292 years, so epoch can't be moved by the difference
+	}
 	d.latest = tick
 	return tick
 }
@@ -165,7 +166,8 @@ func (d *Driver) at(now time.Time) time.Duration {
 const longestTick = time.Second
 
 // TickDispatch reads and handles the datagrams that have arrived, at most Config.MaxDatagrams. The next TickDispatch
-// reads the rest. It panics within a callback or while another goroutine ticks the driver.
+// reads the rest. It panics within a callback or while another goroutine ticks the driver. now may be of any clock of the
+// game's, real or simulated; the time of day, by which tokens expire, is Config.Clock's.
 func (d *Driver) TickDispatch(now time.Time) {
 	d.beginTicking()
 	defer d.ticking.Store(false)
@@ -306,18 +308,17 @@ func (d *Driver) tickFlush(now time.Time) {
 		c.Tick(at)
 		c.checkLogin(at)
 	}
-	d.tickLink(now)
+	d.tickLink(at)
 	d.flush()
 	d.sweep()
 	d.logSecond(at)
 }
 
-func (d *Driver) tickLink(now time.Time) {
-	d.now = now
+func (d *Driver) tickLink(at time.Duration) {
 	if d.server != nil {
-		d.server.tick(d.Time(now))
+		d.server.tick(at)
 	} else {
-		d.client.tick(d.Time(now))
+		d.client.tick(at)
 	}
 }
 
@@ -397,7 +398,7 @@ func (d *Driver) Close() error {
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")
 	}
-	d.tickLink(d.cfg.Clock())
+	d.tickLink(at)
 	d.flush()
 	d.forgetAll()
 	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -382,6 +382,54 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// TestAnyClockOfTheGame: a game's clock may count from whenever it likes, and leap by any time and back: connections' time goes on, and they talk.
+func TestAnyClockOfTheGame(t *testing.T) {
+	for name, link := range links() {
+		for _, begins := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
+			m := newMemory(t, Config{Link: link, Channels: chat(&echo{})}, Config{Link: link, Channels: chat(&echo{})})
+			goesOn := func(what string) {
+				m.talk(3)
+				before := m.server.Now()
+				for range 100 {
+					m.step()
+				}
+				require.Equal(t, 1600*time.Millisecond, m.server.Now()-before, "%s, %s: %v", name, what, begins)
+				require.Nil(t, m.cres, name)
+			}
+			m.now = begins
+			goesOn("from the beginning")
+			for _, ticks := range []int{1, 2, 3, 50} {
+				m.now = m.server.cfg.Clock()
+				goesOn("another clock")
+				m.now = begins
+				for range ticks {
+					m.step()
+				}
+			}
+		}
+	}
+}
+
+// TestTokensExpireByTheTimeOfDay: tokens are good or expired by Config.Clock, whatever a game's ticks count from.
+func TestTokensExpireByTheTimeOfDay(t *testing.T) {
+	for _, begins := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0), time.Now()} {
+		w := newTown(t, 1, netsim.Settings{}, Config{Link: Netcode{Key: netcode.Key{1}}})
+		w.server.cfg.Clock = time.Now
+		w.now = begins
+		w.began = begins
+		for i, good := range []bool{true, false, true} {
+			c := w.dial(Config{Link: Netcode{Token: townToken(t, w, uint64(i), func(c *netcode.TokenConfig) {
+				if c.Create = uint64(time.Now().Unix()); !good {
+					c.Create -= 3600
+				}
+				c.Expire = c.Create + 60
+			})}})
+			w.until("an answer, or none", func() bool { return c.joined || c.result != nil })
+			require.Equal(t, good, c.joined, "token %d, ticks from %v: %v", i, begins, c.result)
+		}
+	}
+}
+
 // TestWallClockSteps: a wall clock that is set leaves those who play alone. Newcomers' tokens are good or expired by the new time.
 func TestWallClockSteps(t *testing.T) {
 	key := netcode.Key{7}
@@ -390,15 +438,13 @@ func TestWallClockSteps(t *testing.T) {
 		step    time.Duration
 		expired uint64
 	}{{0, 0}, {-24 * time.Hour, 0}, {24 * time.Hour, 1}} {
-		m := newMemory(t, Config{Link: Netcode{Key: key}, Channels: chat(&echo{})}, Config{Link: Netcode{Key: key}, Channels: chat(&echo{})})
+		set := time.Duration(0)
+		clock := func() time.Time { return time.Now().Add(set) }
+		m := newMemory(t, Config{Link: Netcode{Key: key}, Channels: chat(&echo{}), Clock: clock}, Config{Link: Netcode{Key: key}, Channels: chat(&echo{})})
 		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
-		step := func() {
-			m.step()
-			m.server.now = m.now.Round(0).Add(c.step) // the monotonic reading isn't set back
-			m.server.server.tick(m.server.Time(m.now))
-		}
+		set = c.step
 		for range 1000 {
-			step()
+			m.step()
 		}
 		require.Nil(t, m.sres, c.step)
 		require.Nil(t, m.cres, c.step)

@@ -52,10 +52,11 @@ type Netcode struct {
 // netcodeServer is the server's side. It is the handler of the handshake's machine.
 type netcodeServer struct {
 	slotServer[*netcode.Server]
+	clockDue time.Duration // when Config.Clock is asked next
 }
 
 func (l Netcode) server(d *Driver) serverLink {
-	s := &netcodeServer{slotServer[*netcode.Server]{d: d}}
+	s := &netcodeServer{slotServer: slotServer[*netcode.Server]{d: d}}
 	if l.Slots == 0 {
 		l.Slots = d.cfg.MaxConns
 	}
@@ -81,9 +82,12 @@ func (l Netcode) server(d *Driver) serverLink {
 	return s
 }
 
-// tick gives the machine the time of day, which decides when tokens expire.
+// tick gives the machine the time of day each second. It decides when tokens expire, and the times of a game's ticks needn't be of that clock.
 func (s *netcodeServer) tick(at time.Duration) {
-	s.m.SetClock(at, uint64(s.d.now.Unix()))
+	if at >= s.clockDue {
+		s.clockDue = at + time.Second
+		s.m.SetClock(at, uint64(s.d.cfg.Clock().Unix()))
+	}
 	s.slotServer.tick(at)
 }
 
