@@ -103,17 +103,21 @@ func TestOtherFrames(t *testing.T) {
 	}
 }
 
-// TestFramesOfASecond: with 10 ticks a second, frames of a second of either end, or both, leave at most 1.5 % of ticks without the player's input on average over the
-// seeds, and 6 % with any; once frames are short again it is less than 1 %.
+// TestFramesOfASecond: frames of a second leave hardly more ticks without the player's input than messages are lost, 2 %: less than 3 % on average over the seeds, and 12 % with
+// any; once frames are short again it is less than 1 %, and 2 % with any. That holds with frames of either end, or both, but for a server of 60 ticks a second, of whose
+// ticks a third are without.
 func TestFramesOfASecond(t *testing.T) {
-	for _, who := range []string{"server", "client", "both"} {
-		n, mean, most := seeds(4), 0.0, 0.0
+	for _, c := range []struct {
+		who  string
+		rate float64
+	}{{"server", 10}, {"client", 10}, {"both", 10}, {"server", 30}, {"client", 60}, {"both", 60}} {
+		n, mean, most, recovered := seeds(5), 0.0, 0.0, 0.0
 		for seed := range n {
-			s := newCourseOf(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2}, config{Rate: 10, MaxCatchUp: 64})
-			if who != "client" {
+			s := newCourseOf(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2}, config{Rate: c.rate, MaxCatchUp: 64})
+			if c.who != "client" {
 				s.serverFrame = time.Second
 			}
-			if who != "server" {
+			if c.who != "server" {
 				s.frame = time.Second
 			}
 			s.run(20 * time.Second)
@@ -122,11 +126,13 @@ func TestFramesOfASecond(t *testing.T) {
 			s.frame, s.serverFrame = time.Second/60, time.Second/60
 			s.run(5 * time.Second)
 			after, _ := s.figures(20 * time.Second)
-			require.Less(t, after, 1.0, "%s, seed %d", who, seed)
+			require.Less(t, after, 2.0, "%s, %v ticks a second, seed %d", c.who, c.rate, seed)
+			recovered += after / float64(n)
 		}
-		t.Logf("%s: %.2f %% missed on average, %.2f %% with the worst of %d seeds", who, mean, most, n)
-		require.Less(t, mean, 1.5, who)
-		require.Less(t, most, 6.0, who)
+		t.Logf("%s, %v ticks a second: %.2f %% missed on average, %.2f %% with the worst of %d seeds, %.2f %% afterwards", c.who, c.rate, mean, most, n, recovered)
+		require.Less(t, mean, 3.0, "%s, %v ticks a second", c.who, c.rate)
+		require.Less(t, most, 12.0, "%s, %v ticks a second", c.who, c.rate)
+		require.Less(t, recovered, 1.0, "%s, %v ticks a second", c.who, c.rate)
 	}
 }
 

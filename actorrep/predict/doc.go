@@ -61,8 +61,8 @@
 // jitter (TestInputsComeInTime prints it). When the latency grows, inputs are in time again once the clock has caught up at 5 %: two
 // seconds for 100 ms.
 //
-// A server keeps a player's inputs for 64 ticks, so its frames must be shorter than that. With frames of a second and 60 ticks a second a third of the ticks are without
-// their inputs; with 10 ticks a second, and a MaxCatchUp of 64 if the client's frames are as long, it is 1 % (TestFramesOfASecond).
+// A server keeps a player's inputs for 64 ticks, so its frames must be shorter than that. With a server's frames of a second and 60 ticks a second a third of the ticks are
+// without their inputs. With those of a client, and a MaxCatchUp of 64, or with 30 ticks a second or fewer, it is about what the path loses (TestFramesOfASecond).
 //
 // After a pause of more than MaxCatchUp ticks a client skips the oldest ones. After a client's frame of a second or more that is longer than four of the ones
 // before it, how early inputs come is measured anew, and the client's time may jump. Within five seconds of a pause of 0.1 to 10 s inputs are in

@@ -42,6 +42,7 @@ type Client[S, I any] struct {
 	before     S             // scratch: the state before a correction
 	frame      I             // scratch: the input of a frame
 	nextSend   time.Duration
+	rest       bool          // the last message didn't hold all unsent moves: the next is due at once
 	ackedAt    time.Duration // newest timestamp of a reply
 	ackedInput I
 	haveAcked  bool
@@ -225,20 +226,24 @@ func (c *Client[S, I]) Follow(now time.Duration, from *Client[S, I]) bool {
 	return true
 }
 
-// NextDeadline is when Send has the next message to write. ok is false when there are no unsent moves.
+// NextDeadline is when Send has the next message to write; it is past when the last one didn't hold all moves. ok is false when there are no unsent moves.
 func (c *Client[S, I]) NextDeadline() (at time.Duration, ok bool) {
-	return c.nextSend, c.unsent < c.next
+	at = c.nextSend
+	if c.rest {
+		at -= c.cfg.SendInterval
+	}
+	return at, c.unsent < c.next
 }
 
-// Send writes a message with the unsent moves, and repeats of earlier ones where w has room. It returns true when it wrote one: there were
-// unsent moves, and the last message is at least SendInterval ago. It returns ErrRoom when the unsent moves alone don't fit. After Follow
-// several messages may be due at once: call it until it returns false.
+// Send writes a message with up to 16 unsent moves, and repeats of earlier ones where w has room. It returns true when it wrote one: there were
+// unsent moves, and the last message is at least SendInterval ago or didn't hold them all. It returns ErrRoom when the unsent moves alone don't fit. After a long
+// frame, and after Follow, several messages are due at once: call it until it returns false.
 func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	c.undefer()
 	switch again := c.first < c.behind; {
 	case again && now >= c.nextSend:
 		c.unsent, c.messages = c.first, 0
-	case c.unsent == c.next || now < c.nextSend && !again:
+	case c.unsent == c.next || now < c.nextSend && !again && !c.rest:
 		return false, nil
 	}
 	upTo := min(c.next, c.unsent+maxMessageMoves)
@@ -257,6 +262,7 @@ func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	c.starts[c.messages%maxRedundancy] = c.unsent
 	c.messages++
 	c.unsent = upTo
+	c.rest = c.unsent < c.next
 	c.combinable = c.combinable && c.unsent < c.next
 	c.nextSend = now + c.cfg.SendInterval
 	c.Counters.Messages++

@@ -16,7 +16,7 @@
 //	client, each frame                       server
 //	  c.Receive(now, r)  for each reply        s.Receive(now, r)            each message
 //	  c.Move(now, input)                       s.Tick(now)                  each tick
-//	  if ok, err := c.Send(now, w); ok {...}   if ok, err := s.Reply(now, w); ok {...}
+//	  c.Send(now, w)     until it's false      if ok, err := s.Reply(now, w); ok {...}
 //	  draw c.State(), moved by c.Offset(now)   s.State() is the true state
 //
 // Send the messages as unreliable datagrams or bunches: each message makes up for lost ones before it. Draw the other players with package

@@ -23,6 +23,8 @@ type queue[S, I any] struct {
 	moves    [maxQueued]queued[S, I]
 	arrivals [maxQueued]arrival // of the last ones, by tick too
 	newest   time.Duration      // tick of a move
+	burst    time.Duration      // the ticks up to that one whose moves the client made in one frame, as far as messages show it
+	more     bool               // the last message was full of moves of which none had come: the next one's are of the same frame
 	ahead    arrival            // the newest move, if it came too far ahead of its tick to wait for it
 	now      time.Duration      // of this end's last frame
 	frame    time.Duration      // the length of its frames, smoothed
@@ -71,6 +73,7 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 	}
 	s.ackDue = true // it tells the client how early they came
 	waits := false  // the newest move, whose claim the message has
+	before, fresh := q.newest, 0
 	for i := range m.n {
 		at := m.list[i].at
 		waits = false
@@ -95,6 +98,7 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 			}
 			q.arrivals[q.index(at, interval)] = arrival{at, early}
 			q.newest = max(q.newest, at)
+			fresh++
 		}
 		if at <= s.at {
 			s.Counters.Old++
@@ -109,6 +113,10 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 		}
 		waits = true
 	}
+	if !q.more {
+		q.burst = 0
+	}
+	q.burst, q.more = min(q.burst+q.newest-before, maxQueued*interval), fresh == maxMessageMoves
 	if !waits && s.waiting() && m.applied == s.number && s.at-q.judged > tightSpan*interval {
 		s.echoed = s.number // no claim that the server compares says so
 		s.number++          // a client drops a correction that it has applied
@@ -195,7 +203,7 @@ func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
 	if a := s.queue.ahead; a.at > 0 {
 		return a.at, a.early, true
 	}
-	from := s.queue.newest - tightSpan*s.cfg.Model.Interval
+	from := s.queue.newest - max(tightSpan*s.cfg.Model.Interval, s.queue.burst)
 	for _, a := range s.queue.arrivals {
 		if a.at > from && a.at > 0 && (!ok || a.early < early) {
 			at, early, ok = a.at, a.early, true
@@ -204,6 +212,7 @@ func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
 	return at, early, ok
 }
 
-// tightSpan is how many ticks Tightest looks back on: some replies' worth, since they may be lost. After as many without a claim to compare, a client whose moves are
+// tightSpan is how many ticks Tightest looks back on: some replies' worth, since they may be lost. When the client makes more in one frame it looks back on all of these:
+// the first of them come last. After as many without a claim to compare, a client whose moves are
 // refused is corrected again.
 const tightSpan = 24

@@ -276,3 +276,51 @@ func TestRefusedMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestALongFrame: all moves that a client makes in one frame go at once, in as many messages as they need, and the server says how early the first of them came,
+// which came last before its tick. After them the next message waits its time again.
+func TestALongFrame(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 17, 32, 33, 60, 64} {
+		c, err := prediction.NewClient(prediction.ClientConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+		require.NoError(t, err)
+		s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10}, [2]int{}, 100*interval)
+		require.NoError(t, err)
+		tick := 100
+		send := func(now time.Duration) bool {
+			due, waits := c.NextDeadline()
+			w := bitio.NewWriter(make([]byte, 200))
+			ok, err := c.Send(now, w)
+			require.NoError(t, err)
+			require.Equal(t, ok, waits && due <= now)
+			if ok {
+				require.NoError(t, s.Receive(now, bitio.NewReader(w.Bytes(), w.Len())))
+			}
+			return ok
+		}
+		for frame := range 4 {
+			now := time.Duration(tick) * interval
+			for i := range n {
+				c.Move(time.Duration(tick+1+i)*interval, 1)
+			}
+			messages := 0
+			for send(now) {
+				messages++
+			}
+			require.Equal(t, (n+15)/16, messages, "%d moves", n)
+			_, early, ok := s.Tightest()
+			require.True(t, ok)
+			require.Equal(t, interval, early, "%d moves", n)
+			for range n {
+				tick++
+				s.Tick(time.Duration(tick) * interval)
+			}
+			require.EqualValues(t, (frame+1)*n, s.Counters.Moves, "%d moves", n)
+		}
+		require.Zero(t, s.Counters.Missed)
+		now := time.Duration(tick) * interval
+		c.Move(now+interval, 1)
+		require.True(t, send(now))
+		c.Move(now+2*interval, 1)
+		require.False(t, send(now+time.Millisecond), "its time hasn't come")
+	}
+}
