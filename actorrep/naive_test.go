@@ -435,7 +435,7 @@ func TestWhoSeesWhat(t *testing.T) {
 		require.Equal(t, c.sees, p.Sees(c.a), c.words)
 		require.Equal(t, c.words, p.ExplainSight(c.a))
 	}
-	// A view target is where the player looks from, while it is in the world.
+	// A view target is where the player looks from, and where it was once it is destroyed.
 	target := &place{x: 7}
 	require.NoError(t, w.Spawn(target))
 	p.SetViewTarget(target)
@@ -447,9 +447,10 @@ func TestWhoSeesWhat(t *testing.T) {
 	p.SetViewTarget(target)
 	require.NoError(t, w.Destroy(target))
 	x, _, _, ok = p.Viewpoint()
-	require.Equal(t, []any{0., true}, []any{x, ok})
+	require.Equal(t, []any{7., true}, []any{x, ok})
+	require.Nil(t, p.ViewTarget())
 	_, _, _, ok = other.Viewpoint()
-	require.False(t, ok)
+	require.False(t, ok, "it looked from elsewhere")
 }
 
 // TestPriorities is the table of what makes an actor more urgent than another.

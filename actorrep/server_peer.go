@@ -268,15 +268,27 @@ func (p *Peer) dropLacking() {
 	}
 }
 
-// SetViewpoint sets where the player looks from, in the units of Location. Relevancy and priority use it.
+// SetViewpoint sets where the player looks from, in the units of Location. Relevancy and priority use it. While there is a view target, that one's Location counts.
 func (p *Peer) SetViewpoint(x, y, z float64) {
 	p.viewX, p.viewY, p.viewZ, p.hasView = x, y, z, true
 }
 
-// SetViewTarget makes an actor's Location the viewpoint, and its priority four times as high. nil ends that.
+// SetViewTarget makes an actor's Location the viewpoint, and its priority four times as high. When the actor is destroyed, the viewpoint stays where the actor was, until the next
+// SetViewTarget or SetViewpoint. nil ends that: the viewpoint is then the one that SetViewpoint set, if it did.
 func (p *Peer) SetViewTarget(a Actor) { p.viewTarget = a }
 
-// ViewTarget is the actor that SetViewTarget set, or nil.
+// keepView has the player look from where a view target is that is about to be destroyed. Without a viewpoint the player would see all there is.
+func (p *Peer) keepView(a Actor) {
+	if p.viewTarget != a {
+		return
+	}
+	if l, ok := a.(Located); ok {
+		p.SetViewpoint(l.Location())
+	}
+	p.viewTarget = nil
+}
+
+// ViewTarget is the actor that SetViewTarget set, or nil. It is nil once the actor is destroyed.
 func (p *Peer) ViewTarget() Actor { return p.viewTarget }
 
 // Viewpoint is where the player looks from; ok is false when neither SetViewpoint nor SetViewTarget was called.

@@ -21,10 +21,11 @@ type Var[T any] struct {
 	mask layout.Mask
 }
 
-// Get is the value.
+// Get is the value. A slice is the field's own, not a copy: what is changed in it is sent once Set is called.
 func (x *Var[T]) Get() T { return x.v }
 
-// Set sets the value. On a client this is local, and the next value from the server replaces it.
+// Set sets the value, and has the next Step compare it with what was sent: an equal value isn't sent again. A slice isn't copied. On a client Set is local, and the
+// next value from the server replaces it.
 func (x *Var[T]) Set(v T) {
 	x.v = v
 	if x.base != nil {

@@ -435,6 +435,9 @@ func (w *World) Destroy(a Actor) error {
 	for len(b.rep.views) > 0 {
 		b.rep.views[len(b.rep.views)-1].leave(bunch.Destroyed)
 	}
+	for _, p := range w.peers {
+		p.keepView(a)
+	}
 	w.unschedule(b)
 	bindVars(b.class, b.ptr, nil)
 	w.remove(b)

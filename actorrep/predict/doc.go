@@ -38,7 +38,11 @@
 //
 // A predicted field that other players see has a net tag as well. Its condition must exclude the predicting player, because the received
 // value would overwrite the prediction: use simulated or skipowner. Register returns an error for others. The player gets
-// the initial state with the first correction, which the server sends right after Possess.
+// the initial state with the first correction, which the server sends right after Possess. Until that is there, which may be a frame later than the actor, the fields are zero and
+// Predicting is false: draw the actor from then on.
+//
+// What else Simulate reads and the server may change, such as the speed of a player who wears boots, is best a predicted field too: it is then the one that it was in each tick that is simulated
+// again, and not the newest. A change costs one correction.
 //
 // # What the game may do
 //
@@ -46,7 +50,8 @@
 // once. On the player's client the game may only read them: Tick and corrections write them. Simulate may also read anything
 // else that is the same at both ends.
 //
-// The inputs of a World.Local player, of a listen server or an offline game, are sampled and simulated in the server's ticks.
+// The inputs of a World.Local player, of a listen server or an offline game, are sampled and simulated in the server's ticks. So are those of a server's own players (bots): Possess them with
+// World.Local, and have Config.Input decide for each.
 //
 // # One time
 //

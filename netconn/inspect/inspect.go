@@ -21,8 +21,8 @@ import (
 type Config struct {
 	// Title is the page's heading. Default "bunchnet".
 	Title string
-	// Name returns a name for a connection, whose first 64 characters are shown beside its address. It is asked for connections that
-	// haven't joined too. May be nil.
+	// Name returns a name for a connection, whose first 64 characters are shown beside its address. It is also called for connections that
+	// haven't joined yet, and for a client's own, whose Login is nil. May be nil.
 	Name func(c *driver.Conn) string
 	// Actors returns actors that a connection replicates. May be nil.
 	Actors func(c *driver.Conn, q ActorQuery) ActorPage
@@ -30,7 +30,7 @@ type Config struct {
 	Properties func(c *driver.Conn) []Property
 	// Figures returns counters of the game or the world. May be nil.
 	Figures func() []Figure
-	// Past is a flight recorder of the server's world: the page then has a link to what it keeps. May be nil.
+	// Past is a flight recorder of the driver's world, a server's or a client's: the page then has a link to what it keeps. May be nil.
 	Past *flight.Recorder
 	// Token is what viewers need, on this machine as on others. They send it as a Bearer token in the Authorization header, or as ?token= in the
 	// address, which the page turns into a cookie. Use at least 128 random bits and serve it over HTTPS. Default: none, and only this machine is
