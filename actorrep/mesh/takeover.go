@@ -11,6 +11,7 @@ import (
 type estate struct {
 	id    string
 	next  int  // page
+	last  bool // there is no next one, as the store said
 	whole bool // all pages were read
 	left  int  // actors that aren't settled
 	busy  bool
@@ -87,11 +88,17 @@ func (k *Keeper) stepEstate(s *estate) {
 		})
 	}
 	switch {
+	case s.last && !s.whole: // a first write of it that is under way still shall find one
+		ask(kv.Op{Kind: kv.Put, Key: k.pageKey(s.id, s.next), Value: appendPage(nil, nil)}, func(e kv.Event) {
+			if s.last, s.whole = false, e.Status == kv.OK; s.whole {
+				s.next++
+			}
+		})
 	case !s.whole:
 		ask(kv.Op{Kind: kv.Get, Key: k.pageKey(s.id, s.next)}, func(e kv.Event) {
 			switch e.Status {
 			case kv.Missing:
-				s.whole = true
+				s.last = true
 			case kv.OK:
 				s.next++
 				ids, _ := readPage(e.Value)
