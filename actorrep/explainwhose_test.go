@@ -71,6 +71,32 @@ func TestExplainSaysWhose(t *testing.T) {
 	says("Red", "up to date")
 }
 
+// TestExplainSaysOnlyFirst: a field that is sent with the actor alone has changed since, and the client that was there keeps the old value; one that comes later has the new one.
+func TestExplainSaysOnlyFirst(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("purse", (*purse)(nil)))
+	})
+	l := w.join()
+	p := &purse{First: 1}
+	p.SetOwner(l.Peer)
+	run := func() {
+		for range 60 {
+			w.Step()
+		}
+	}
+	require.NoError(t, w.Server.Spawn(p))
+	p.First = 2 // before the client has the actor
+	run()
+	require.Equal(t, "up to date", w.Server.Explain(l.Peer, p).Text)
+	p.First = 3
+	run()
+	require.Equal(t, "up to date; First changed after the client got the actor, and isn't sent again, as its condition is initial", w.Server.Explain(l.Peer, p).Text)
+	require.Equal(t, "First: its condition is initial: it is sent once, with the actor, and has changed since", w.Server.Explain(l.Peer, p, "First").Text)
+	late := w.join()
+	run()
+	require.Equal(t, "up to date", w.Server.Explain(late.Peer, p).Text)
+}
+
 // TestExplainSaysBlind: Explain says that a cull distance does nothing for a connection without a viewpoint.
 func TestExplainSaysBlind(t *testing.T) {
 	w := newWorld(t, 1, clean, actorrep.Config{}, registerHeroes)

@@ -127,7 +127,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		}
 		v.explain(&e, b.class.layout.All())
 		if e.Text == "" {
-			e.Text = e.text() + v.ownerless() + v.blind()
+			e.Text = e.text() + v.ownerless() + v.onlyFirst() + v.blind()
 		}
 		return e
 	}
@@ -154,7 +154,9 @@ func (v *view) conditionText(m layout.Mask) string {
 			why = "the actor isn't autonomous; see SetAutonomous"
 		}
 	case layout.InitialOnly:
-		why = "it is sent once, with the actor"
+		if why = "it is sent once, with the actor"; v.state == open && v.dirty&m != 0 {
+			why += ", and has changed since"
+		}
 	case layout.SkipOwner:
 		why = "the connection owns the actor"
 	case layout.ReplayOnly:
@@ -197,6 +199,23 @@ func (v *view) ownerless() string {
 		return ""
 	}
 	return fmt.Sprintf("; nobody gets %s, as the actor has no owner", strings.Join(names, ", "))
+}
+
+// onlyFirst names fields that have changed since the client got the actor, and whose changes nobody is sent, for the end of a text, or returns "".
+func (v *view) onlyFirst() string {
+	if v.state != open {
+		return ""
+	}
+	var names []string
+	for _, f := range v.b.class.layout.Fields {
+		if m := f.Mask & v.dirty &^ v.allowed; m != 0 && v.b.class.layout.Units[bits.TrailingZeros64(m)].Condition == layout.InitialOnly {
+			names = append(names, f.Name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s changed after the client got the actor, and isn't sent again, as its condition is initial", strings.Join(names, ", "))
 }
 
 // explain says why the client has or lacks the units of m.
