@@ -47,10 +47,12 @@ type Redialer struct {
 	began time.Duration // when next began
 	heard time.Duration // when something arrived for next, or it began
 	in    uint64        // datagrams that had arrived for next by then
-	since time.Duration // when conn joined
-	at    time.Duration // earliest time of the next dial
-	pause time.Duration
-	hurry bool // Redial was called
+	// answered: a dial beside conn came so far that the server may have let it replace conn.
+	answered bool
+	since    time.Duration // when conn joined
+	at       time.Duration // earliest time of the next dial
+	pause    time.Duration
+	hurry    bool // Redial was called
 	// hurried: next was begun by Redial, and goes on even if packets arrive on conn again.
 	hurried bool
 	err     error // why no more dials are made
@@ -127,22 +129,21 @@ func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
 func (r *Redialer) TickDispatch(now time.Time) {
-	slept := false
 	if !r.tick.IsZero() {
 		r.now += max(now.Sub(r.tick), 0)
-		slept = now.Sub(r.tick) >= sleepTime
 	}
 	r.tick = now
 	r.conn.dispatch(now)
-	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (slept || r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
+	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && r.conn.driver == nil && r.now-r.heard >= sleepTime {
+	if r.next.driver != nil && r.now-r.heard >= sleepTime {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
 		r.in, r.heard = r.next.driver.Counters.DatagramsIn, r.now
 	}
+	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
 	if r.err == nil {
 		r.lookAtDial()
 		r.lookAtConn()
@@ -191,7 +192,10 @@ func (r *Redialer) lookAtConn() {
 	case r.conn.driver == nil:
 	case r.conn.ended():
 		why := r.conn.end()
-		if r.next.driver == nil || r.leaves(why) {
+		switch {
+		case r.next.driver == nil && r.answered && errors.Is(why, driver.ErrReplaced): // by a dial that has ended by now
+			r.again(why, false)
+		case r.next.driver == nil || r.leaves(why):
 			r.failed(why, r.now-r.since < r.cfg.MaxPause)
 		}
 	case r.leaving():
@@ -231,7 +235,7 @@ func (r *Redialer) joined() {
 		}
 		r.conn.end()
 	}
-	r.conn, r.next, r.gaps, r.since, r.switching = r.next, dialed{}, gaps{}, r.now, false
+	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, gaps{}, r.now, false, false
 }
 
 // switchTime limits that wait, because a game may always have unacked bunches.
@@ -303,6 +307,11 @@ func (r *Redialer) failed(why error, slower bool) {
 		r.err = why
 		return
 	}
+	r.again(why, slower)
+}
+
+// again schedules the next dial.
+func (r *Redialer) again(why error, slower bool) {
 	if slower {
 		r.pause = min(max(2*r.pause, r.cfg.Pause), r.cfg.MaxPause)
 	} else {

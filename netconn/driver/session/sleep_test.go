@@ -116,3 +116,22 @@ func TestSleepAmidLogin(t *testing.T) {
 		}
 	}
 }
+
+// TestSleepAmidRedial: a machine that stands still while a dial beside its connection is under way, which the server may have let take the connection's place, is back.
+func TestSleepAmidRedial(t *testing.T) {
+	for _, asleep := range []time.Duration{time.Second, 6 * time.Second, 25 * time.Second} {
+		for amid := range time.Duration(30) {
+			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.config.Keep = time.Hour })
+			r.world.RunUntil(3 * time.Second)
+			ann := r.clients["Ann"]
+			ann.Redial()
+			r.world.RunUntil(r.world.Now() + amid*25*time.Millisecond)
+			ann.every = math.MaxInt64
+			r.world.RunUntil(r.world.Now() + asleep) // what is sent to it waits, as in a page that is frozen
+			ann.every = 0
+			r.world.RunUntil(r.world.Now() + 2*time.Second)
+			require.NoError(t, ann.Err(), "asleep for %v, %v after Redial", asleep, amid*25*time.Millisecond)
+			require.True(t, ann.conn.Joined() && !ann.conn.Closed() && ann.conn.Silence() < 300*time.Millisecond, "asleep for %v, %v after Redial", asleep, amid*25*time.Millisecond)
+		}
+	}
+}
