@@ -72,7 +72,9 @@
 //
 //	requests of one address or network   Rate 1 a second and Burst 10, as in netcode/tokenserver, TotalRate 500; then 429
 //	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503
-//	guests that are joining              MaxGuests 16 of a room, and twice that, 16 at least, in a second, MaxGuestsPerAddr 8 of an address; then 503
+//	guests that are joining              MaxGuests 16 of a room, and twice that, 16 at least, in a second, MaxGuestsPerAddr 8 of an address; then 503, unless
+//	                                     another address has two more of the room than the one that comes: its oldest guest goes
+//	a token                              what it has a dial wait for is a minute at most, or the guest doesn't take it
 //	a code that is wrong, or was used    404; 10 of an address, then one each 30 s, 10 a second of all; then 429, also for a right one without a link
 //	a room                               Life 12 h, Idle 1 min without a word or a connection of its host; a guest's connection GuestTime 1 min
 //	a host's silence                     15 s without a message or a ping; then it is away, as one whose connection is lost

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,6 +218,8 @@ func (g *guestSignal) hear(ctx context.Context) (m ice.Message, err error) {
 			return m, err
 		case l.Refused != "":
 			return m, fmt.Errorf("%w: %s", ErrRefused, short(l.Refused))
+		case len(l.Token) == netcode.ConnectTokenBytes && !ends(l.Token):
+			return m, fmt.Errorf("%w: with its token a dial would wait for more than a minute", ErrRefused)
 		case len(l.Token) == netcode.ConnectTokenBytes:
 			select {
 			case g.token <- l.Token:
@@ -226,6 +229,13 @@ func (g *guestSignal) hear(ctx context.Context) (m ice.Message, err error) {
 			return *l.Message, nil
 		}
 	}
+}
+
+// ends reports whether an attempt to connect by a token ends within a minute when nobody answers. A token says how long each of its servers is tried, -1 is for ever.
+func ends(token []byte) bool {
+	const timeoutAt = 13 + 8 + 8 + 8 + 24 + 1024 // netcode 1.02: after its version, protocol, times, nonce and private part
+	timeout, servers := int32(binary.LittleEndian.Uint32(token[timeoutAt:])), binary.LittleEndian.Uint32(token[timeoutAt+4:])
+	return timeout > 0 && timeout <= 60 && servers <= 60 && timeout*int32(servers) <= 60
 }
 
 // Games returns the public games of a service, at most 100.

@@ -186,7 +186,8 @@ type line struct {
 	pinged func() bool
 	// heard is called with each message and ping.
 	heard func()
-	told  int // bytes of letters to a guest; guarded by Service.mu
+	told  int        // bytes of letters to a guest; guarded by Service.mu
+	of    netip.Addr // a guest's address or network
 }
 
 // New returns a Service, or an error for settings that can't work.
@@ -735,6 +736,27 @@ func (p *place) mayCome(now time.Time, most int) bool {
 	return p.came < most
 }
 
+// makeRoom ends the oldest guest of the address that has most, if that has at least two more than the one that comes: so that nobody keeps all others out.
+// s.mu is held.
+func (p *place) makeRoom(of netip.Addr) bool {
+	n := map[netip.Addr]int{}
+	for _, g := range p.guests {
+		n[g.of]++
+	}
+	oldest := 0
+	for id, g := range p.guests {
+		if o := p.guests[oldest]; n[g.of] > n[of]+1 && (o == nil || n[g.of] > n[o.of] || n[g.of] == n[o.of] && id < oldest) {
+			oldest = id
+		}
+	}
+	if oldest == 0 {
+		return false
+	}
+	p.guests[oldest].stop(errHostBusy)
+	delete(p.guests, oldest)
+	return true
+}
+
 // guest serves a guest until it goes.
 func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr, code string) {
 	link, hasLink := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
@@ -750,8 +772,12 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 		_ = s.guesses.Allow(from) && s.guesses.AllowTotal() // there is room
 	}
 	away := p != nil && p.gone != nil
-	roomFull := p != nil && (len(p.guests) >= s.cfg.MaxGuests || !away && !p.mayCome(time.Now(), 2*s.cfg.atOnce()))
+	of, _ := addrgroup.Of(from)
+	roomFull := p != nil && !away && !p.mayCome(time.Now(), 2*s.cfg.atOnce())
 	many := p != nil && !away && !roomFull && !s.guestsOf.Room(from)
+	if p != nil && !away && !roomFull && !many && len(p.guests) >= s.cfg.MaxGuests {
+		roomFull = !p.makeRoom(of)
+	}
 	id := 0
 	var l *line
 	if p != nil && !away && !roomFull && !many {
@@ -759,7 +785,7 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 		p.came++
 		p.next++
 		id, l = p.next, newLine(maxWaiting)
-		p.guests[id] = l // a place
+		l.of, p.guests[id] = of, l // a place
 	}
 	s.mu.Unlock()
 	switch {
@@ -809,6 +835,8 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 		stop(errHostGone)
 	case p.gone != nil:
 		stop(errHostAway)
+	case p.guests[id] != l:
+		stop(errHostBusy)
 	}
 	s.mu.Unlock()
 	s.guests.Add(1)

@@ -3,6 +3,8 @@ package rendezvous
 import (
 	"context"
 	"fmt"
+	"math"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 // TestGuestsAtOnce: however many guests come within a second, each with a letter that its host must answer, the host says no more than it may: its room stays open.
@@ -56,4 +59,79 @@ func TestSilentHostOfGuest(t *testing.T) {
 	_, err = Join(t.Context(), JoinConfig{Invitation: room.Code, URL: r.url, ICE: cfg, HTTP: r.client})
 	require.ErrorIs(t, err, ice.ErrNoWay)
 	require.ErrorContains(t, err, "has said nothing")
+}
+
+// TestRoomForOthers: guests of two addresses that take all places of a room and say nothing keep nobody else out, who take a place each.
+func TestRoomForOthers(t *testing.T) {
+	r := newRig(t, Config{MaxGuests: 4})
+	room, _ := r.party(RoomConfig{})
+	var silent []*websocket.Conn
+	for i := range r.cfg.MaxGuests {
+		c, status := r.dial(joinPath+room.Code, fmt.Sprintf("192.0.2.%d", i%2))
+		require.Equal(t, 101, status)
+		_, err := receive(t.Context(), c)
+		require.NoError(t, err)
+		silent = append(silent, c)
+	}
+	_, err := r.join(room.Code, "Bob")
+	require.NoError(t, err)
+	_, err = receive(t.Context(), silent[0])
+	require.ErrorContains(t, err, errHostBusy.Error(), "the oldest of either")
+	r.mu.Lock()
+	p := r.open[room.Code]
+	r.mu.Unlock()
+	require.NotNil(t, p)
+	_, status := r.dial(joinPath+room.Code, "198.51.100.1")
+	require.Equal(t, 101, status)
+	_, status = r.dial(joinPath+room.Code, "198.51.100.2")
+	require.Equal(t, 503, status, "now all have one")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Len(t, p.guests, r.cfg.MaxGuests)
+}
+
+// TestEndlessToken: a host's token with which a dial would wait for ever, or for long, is none.
+func TestEndlessToken(t *testing.T) {
+	token := func(timeout int32, servers int) netcode.Token {
+		at := []netip.AddrPort{ice.HostAddr()}
+		for len(at) < servers {
+			at = append(at, ice.HostAddr())
+		}
+		k, err := netcode.GenerateConnectToken(netcode.TokenConfig{Create: 1, Expire: 1 << 40, Timeout: timeout, Servers: at, PrivateKey: netcode.Key{1}})
+		require.NoError(t, err)
+		return k
+	}
+	require.True(t, ends(token(tokenTimeout, 1)))
+	require.True(t, ends(token(60, 1)))
+	require.True(t, ends(token(10, 6)))
+	for _, bad := range []netcode.Token{token(-1, 1), token(math.MinInt32, 1), token(61, 1), token(math.MaxInt32, 32), token(2, 31)} {
+		require.False(t, ends(bad))
+	}
+	r := newRig(t, Config{})
+	room, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	hostile := make(chan error, 1)
+	go func() {
+		n, err := receive(t.Context(), room.conn)
+		if err != nil {
+			hostile <- err
+			return
+		}
+		s, err := newSecret(room.own, n.Key, true)
+		if err != nil {
+			hostile <- err
+			return
+		}
+		p, err := s.seal(letter{Token: token(-1, 1)})
+		if err != nil {
+			hostile <- err
+			return
+		}
+		hostile <- send(t.Context(), room.conn, note{Guest: n.Guest, Sealed: p})
+	}()
+	_, err = r.join(room.Code, "Bob")
+	require.NoError(t, <-hostile)
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorContains(t, err, "more than a minute")
 }
