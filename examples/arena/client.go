@@ -60,7 +60,7 @@ func (c *client) tick(now time.Time) error {
 func (c *client) row() string {
 	conn := c.driver.Server()
 	if conn == nil || !conn.Joined() {
-		return fmt.Sprintf("%s\tjoining\t\t\t\t\t\t\t", c.name)
+		return fmt.Sprintf("%s\tjoining\t\t\t\t\t\t\t\t", c.name)
 	}
 	s := conn.Stats()
 	score, moves := uint32(0), 0

@@ -162,8 +162,8 @@ func runAll(ctx context.Context, o options) error {
 		defer c.driver.Close()
 		clients = append(clients, c)
 	}
-	fmt.Printf("server at %v, %d clients; each way %.0f %% lost, %v to %v delay, %.0f %% repeated, %.0f %% held back; seed %d\n",
-		s.driver.LocalAddr(), o.clients, o.bad.Loss, o.bad.LagMin, o.bad.LagMax, o.bad.Dup, o.bad.Order, o.seed)
+	fmt.Printf("server at %v, %d clients, seed %d\neach way %.0f %% lost, %v to %v delay, %.0f %% repeated, %.0f %% held back\n",
+		s.driver.LocalAddr(), o.clients, o.seed, o.bad.Loss, o.bad.LagMin, o.bad.LagMax, o.bad.Dup, o.bad.Order)
 	page, err := servePage(o.http, s)
 	if err != nil {
 		return err
@@ -218,18 +218,19 @@ func verdict(s *server, clients []*client, diff string, after time.Duration) err
 	for _, c := range clients {
 		up, down := c.net.Counters()
 		st := c.driver.Server().Stats()
-		fmt.Printf("%s: %d datagrams up (%d lost), %d down (%d lost, %d repeated, %d held back); %d packets of its own acked, %d lost\n",
-			c.name, up.Pushed, up.Lost, down.Pushed, down.Lost, down.Duplicated, down.Reordered, st.Packets.PacketsAcked, st.Packets.PacketsLost)
+		fmt.Printf("%s: %d of its packets were acked, %d lost\n", c.name, st.Packets.PacketsAcked, st.Packets.PacketsLost)
+		fmt.Printf("  datagrams: up %d, %d lost; down %d, %d lost, %d repeated, %d held back\n",
+			up.Pushed, up.Lost, down.Pushed, down.Lost, down.Duplicated, down.Reordered)
 		if len(c.errs) > 0 {
 			return c.errs[0]
 		}
 	}
 	w := s.world.Counters
-	fmt.Printf("server: %d actor channels opened, %d updates of %.1f bits on average, %d sent again after a loss\n", w.Opened, w.Updates, float64(w.UpdateBits)/float64(max(1, w.Updates)), w.Resent)
+	fmt.Printf("server: %d actor channels opened; %d updates of %.1f bits, %d of them lost\n", w.Opened, w.Updates, float64(w.UpdateBits)/float64(max(1, w.Updates)), w.Resent)
 	if diff != "" {
 		return fmt.Errorf("not the same after %.1f s: %s", after.Seconds(), diff)
 	}
-	_, err := fmt.Printf("PASS: %d clients see the server's %d actors exactly, %.1f s after the world stopped\n", len(clients), s.world.Len(), after.Seconds())
+	_, err := fmt.Printf("PASS: %d clients see the server's %d actors exactly, %.1f s after it stopped\n", len(clients), s.world.Len(), after.Seconds())
 	return err
 }
 

@@ -95,7 +95,7 @@ func run(cfg proxy.Config, seconds float64) error {
 		if time.Since(shown) >= time.Second {
 			shown = time.Now()
 			c := p.Counters()
-			fmt.Printf("%5.0f s  %2d clients  up %7d lost %6d dup %5d  down %7d lost %6d dup %5d   %s", time.Since(start).Seconds(), c.Clients,
+			fmt.Printf("%4.0f s  %2d clients  up %6d lost %4d dup %3d  down %6d lost %4d dup %3d%s", time.Since(start).Seconds(), c.Clients,
 				c.Up.Pushed, c.Up.Lost+c.Up.BurstLost, c.Up.Duplicated, c.Down.Pushed, c.Down.Lost+c.Down.BurstLost, c.Down.Duplicated, end)
 		}
 		time.Sleep(500 * time.Microsecond)
@@ -107,13 +107,22 @@ func run(cfg proxy.Config, seconds float64) error {
 
 func summary(c proxy.Counters) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tin\tout\tlost\tin bursts\trepeated\treordered\tcorrupted\ttoo big\tqueue full\t")
+	fmt.Fprintln(w, "\tto the server\tto the clients\t")
 	for _, row := range []struct {
-		name string
-		n    netsim.Counters
-	}{{"to the server", c.Up}, {"to the clients", c.Down}} {
-		n := row.n
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", row.name, n.Pushed, n.Passed, n.Lost, n.BurstLost, n.Duplicated, n.Reordered, n.Corrupted, n.TooBig, n.QueueFull)
+		name     string
+		up, down uint64
+	}{
+		{"in", c.Up.Pushed, c.Down.Pushed},
+		{"out", c.Up.Passed, c.Down.Passed},
+		{"lost", c.Up.Lost, c.Down.Lost},
+		{"in bursts", c.Up.BurstLost, c.Down.BurstLost},
+		{"repeated", c.Up.Duplicated, c.Down.Duplicated},
+		{"reordered", c.Up.Reordered, c.Down.Reordered},
+		{"corrupted", c.Up.Corrupted, c.Down.Corrupted},
+		{"too big", c.Up.TooBig, c.Down.TooBig},
+		{"queue full", c.Up.QueueFull, c.Down.QueueFull},
+	} {
+		fmt.Fprintf(w, "%s\t%d\t%d\t\n", row.name, row.up, row.down)
 	}
 	w.Flush()
 }
