@@ -110,8 +110,8 @@
 //	records in flight                32768 a connection; then nothing more is sent until acks arrive
 //	an opening in several bunches    1 MiB
 //	references that wait             4096 on a client; above that no notify is called when their actor appears
-//	actors on a client                256 MiB of structs, and of the numbers of the last 32 records of each, which later
-//	                                  ones are predicted from; no more of either is kept above that, with ErrActors
+//	actors on a client                256 MiB: their structs, and the numbers of each one's last 32 records, from which later records are
+//	                                  predicted. Above that further actors aren't made, and Config.Failed gets ErrActors
 //	unacked openings in parts        256 KiB a connection, and one more opening; others wait
 //	unfinished openings on a client  three eighths of its connection's MaxMemory, of which it shares three quarters with early bunches;
 //	                                 above that it ends with ErrOpening, which names the actor

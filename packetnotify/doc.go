@@ -40,8 +40,8 @@
 // until one of its own is acked, so that no delivered packet is reported lost. Two
 // ends that overflow at once would refuse each other's acks for ever; so an end gives up
 // waiting when it has sent more than 32 packets since and the peer is more than 256
-// ahead of what it accepted, which one that heeds WindowFull never is otherwise. What it
-// told in those packets isn't told again. Two ends that heed WindowFull never come to wait, however long
+// ahead of what it accepted. A peer that heeds WindowFull is never so far ahead for another
+// reason. The acks that were in those packets aren't sent again. Two ends that heed WindowFull never come to wait, however long
 // the path: it counts a packet until the peer knows that its fate is known. Only WriteAgain may
 // leave an end with more in its history, since it doesn't know which of the acks have arrived.
 //

@@ -2,7 +2,7 @@
 //
 //	//go:generate go run github.com/bunchnet/bunchnet/actorrep/gen -type Soldier
 //
-// and run go generate; it writes soldier_net.go. For
+// and run go generate; it writes soldier_net.go. For this struct
 //
 //	type Soldier struct {
 //		actorrep.Base
@@ -11,7 +11,7 @@
 //		Armor uint8   `net:"max=100"`
 //	}
 //
-// that has
+// the file has
 //
 //	func (s *Soldier) SetPos(v Vec)              set the field and mark it: actors of the class are compared only when
 //	func (s *Soldier) SetAmmo(v [3]uint8)        something was marked, and then only that

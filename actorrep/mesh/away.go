@@ -12,7 +12,7 @@ type awayState struct {
 	seenAt  time.Duration // when the store was away last; before a server is first in doubt, far in the past
 }
 
-// Away reports whether the store has confirmed nothing of this server's for 98 % of Lease, and the server goes on by leave of the others (KeeperConfig.Away). Changes are written, and Keep's callers are told, when it is back.
+// Away reports whether the store has confirmed nothing of this server's for 98 % of Lease, and the server goes on by permission of the others (KeeperConfig.Away). Changes are written, and Keep's callers are told, when it is back.
 func (k *Keeper) Away() bool {
 	return k.mine.held && !k.over && k.now >= k.mine.acked+k.share(k.cfg.Lease)
 }
@@ -32,7 +32,7 @@ func (k *Keeper) bound() {
 	}
 }
 
-// stepAway answers who asks, and asks for leave to go on when the store is late.
+// stepAway answers who asks, and asks for permission to go on when the store is late.
 func (k *Keeper) stepAway() {
 	m, w := &k.mine, &k.mine.away
 	if !m.held {

@@ -34,7 +34,7 @@
 //
 // # What the client sees
 //
-// It has a World for each connection, as by session. Its next World fills before the player moves, and is interpolated already when Moved says to draw it. Actors that are on both servers have the same
+// It has a World for each connection, as with package session. Its next World fills before the player moves, and is interpolated already when Moved says to draw it. Actors that are on both servers have the same
 // id in both Worlds (actorrep.Config.IDs, World.SpawnAs), so what the game keeps for an actor goes on. The player's own actor goes with predict.Class.Depart in Game.Save, Arrive in Game.Play, Stay in
 // Game.Stays, and Follow on the client. In Game.Moved the game leaves the actor alone until the client's connection has ended. A client draws the next World when it is Client.Server's and its own actor is
 // predicted there.
@@ -237,7 +237,7 @@
 // A server writes its lease four times in each Lease. It ends 98 % of Lease after the last write that the store has was sent, by the server's own monotonic clock; then Keeper.Over reports true, and the Zone owns nothing and sends
 // nothing more. The others mark a lease as over that they have heard nothing of for Lease, by their own clocks, if the store has no newer write. So a server has stopped before another takes over, if no clock is more than
 // 1 % wrong. Of several servers the one with the fewest zones takes over, by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
-// with a share of ids of its own (actorrep.Config.IDs): a world has 1024 starts of servers at most, as long as actors of the first ones live.
+// with a share of ids of its own (actorrep.Config.IDs): a world takes 1024 starts of servers at most, as long as actors of the first ones live.
 // One whose first write had no answer for a lease, and that finds no lease of its own in the store then, is over as well: others may have ended it.
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
 //
@@ -246,16 +246,16 @@
 // is only where its actors shall go: they go one by one, as over a border, and each keeps its authority until then.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
-// by their revision; but for the first record of an actor that it has just made, which stays in the store without use, and is nowhere else. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
+// by their revision. The one exception is the first record of an actor that it has just made: it stays in the store, unused. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
 //
 // A server that can't reach the store for Lease is over, also when no server can, unless KeeperConfig.Away is set. A longer Lease survives a longer loss, and a take-over takes as much longer.
 // A store that was lost and made anew ends all leases.
 //
 // # Without the store
 //
-// With KeeperConfig.Away all play on for so long when nobody can reach the store. A server alone can't tell that from being cut off: the others' leave makes the difference. Who has had no
+// With KeeperConfig.Away all play on for so long when nobody can reach the store. A server alone can't tell that from being cut off, so it needs the others' permission. A server that has had no
 // confirmation for 3/8 of Lease asks every server whose lease isn't over. A server allows it when it lacks the store as well, or did in the last four Leases. From then on it doesn't
-// end the asker's lease for the asker's Away, by its own clock, unless the asker has written to the store that it relies on this leave no more. When all have allowed it, the lease of the
+// end the asker's lease for the asker's Away, by its own clock, unless the asker has written to the store that it no longer relies on this permission. When all have allowed it, the lease of the
 // asker goes on until 98 % of Away after its last write. So what ends a lease is still one server's write to the store, and each server that could write it has said that it won't. A server that the asker
 // hasn't heard of, because it began meanwhile, doesn't know itself to be asked: it waits for Away, instead of Lease, since it has heard of the asker.
 //

@@ -78,12 +78,13 @@
 //	                                           the time; or Substitute
 //	every packet repeats all unacked inputs    the same; of turns up to 4 packets  who catches up would get everything again
 //	                                           full, above that a window           with each packet
-//	32 or 33 packets acked by a bit field      positions: all before was received  both streams are read in order only;
-//	                                                                               packetnotify/ackbits has the bit field
+//	32 or 33 packets acked by a bit field      one position: all before it has     both streams are read in order only;
+//	                                           arrived                             packetnotify/ackbits has the bit field
 //	packets at frame rate, keep-alives beside  one for each turn, 20 a second      those are the keep-alives; package link
 //	                                                                               pings once a second
-//	ring of 256 or 1024 entries by sequence    hashes of 256 turns, inputs of the  nobody in the game is farther apart
-//	                                           least power of two from MaxDelay+2
+//	ring of 256 or 1024 entries by sequence    rings: hashes of 256 turns, inputs  nobody in the game is farther apart
+//	                                           of MaxDelay+2 turns, rounded up to
+//	                                           a power of two
 //	a playout buffer at the receiver           the delay, and Peer.Behind          the delay is in the game, alike for all
 //	a checksum now and then; a desync ends     a hash of every turn; named,        it is 8 bytes a turn, and the first turn
 //	the game                                   by parts, mended                    that differs is what a bug hunt needs

@@ -1,4 +1,4 @@
-// Lookback is a game with two faults, and the film in which they are found: examples/guide/LOOKING-BACK.md goes through it.
+// Lookback is a game with faults, and the film in which they are found: examples/guide/LOOKING-BACK.md goes through it.
 //
 // Ann and Bob walk through a corridor with three doors, over a network with 5 % loss. A door sleeps until somebody is near; then the server opens
 // it, and whoever opened it rings a bell. The third door is opened without FlushDormancy: on the server it is open, and for Ann and Bob it stays

@@ -8,9 +8,9 @@
 // Ops run in goroutines, MaxOps at a time for each Store. An op without an answer within Config.Timeout has status Unknown. What arrives waits for
 // Events, which the owner of the machine calls: 65,536 events at most; then the watch ends, and begins anew when they have been fetched.
 //
-// The watch also begins anew when the connection was lost, and when nothing has come for Config.Quiet: NATS leaves a watch in silence whose node was lost. A bucket that was lost is created again then.
-// The node is asked for the bucket then: one that stands still, or is cut off from the others, and has no answer within a quarter of Quiet, is left for the next one of the URL. NATS alone notices the
-// first after some minutes, with its settings as they are, and the second never. Open leaves such a node as well, so that the next Open asks another one.
+// The watch also begins anew when the connection was lost, and when nothing has come for Config.Quiet: NATS doesn't end a watch whose node was lost. A bucket that was lost is created again then,
+// and the node is asked for the bucket. A node that doesn't answer within a quarter of Quiet, because it stands still or is cut off from the others, is left for the next one of the URL. By itself, with its
+// default settings, the NATS client notices a node that stands still after some minutes, and one that is cut off never. Open leaves such a node as well, so that the next Open asks another one.
 //
 // Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
 // leader is elected, some seconds, ops have status Unknown, and the fleet plays on. Reads are answered by the leader: Open
