@@ -22,6 +22,7 @@ const (
 	maxTaken  = 64 // deals that an actor has had and that their senders may repeat; above, they wait at their senders
 	maxLooks  = 32 // for holders of actors, under way at a time
 	dealAgain = 500 * time.Millisecond
+	wantedFor = 4 * dealAgain // before another deal takes the place of one that was asked for
 )
 
 // Dealer is an actor that deals with others.
@@ -51,6 +52,7 @@ type Book struct {
 type dealWanted struct {
 	from     netguid.GUID
 	n, nonce uint64
+	at       time.Duration // when it was asked for first
 }
 
 // dealing is a deal that the other actor hasn't confirmed, or one of the other actor's that it may repeat.
@@ -284,7 +286,10 @@ func (k *Keeper) dealt(m *zoneMessage) {
 // want asks the sender of a deal for it: i is where it is in Book.wanted, below 0 it isn't there.
 func (k *Keeper) want(b *Book, m *zoneMessage, i int) {
 	if i < 0 {
-		if len(b.wanted) >= MaxDeals { // the oldest one is asked for again
+		if len(b.wanted) >= maxTaken {
+			if k.now-b.wanted[0].at < wantedFor {
+				return // it is repeated. In place of one that is answered still, none of many would ever come
+			}
 			b.wanted = slices.Delete(b.wanted, 0, 1)
 		}
 		var nonce [8]byte
@@ -292,7 +297,7 @@ func (k *Keeper) want(b *Book, m *zoneMessage, i int) {
 			return // it is repeated
 		}
 		i = len(b.wanted)
-		b.wanted = append(b.wanted, dealWanted{m.from, m.number, max(1, binary.LittleEndian.Uint64(nonce[:]))})
+		b.wanted = append(b.wanted, dealWanted{m.from, m.number, max(1, binary.LittleEndian.Uint64(nonce[:])), k.now})
 	}
 	k.replyDeal(m.origin, zoneMessage{kind: zoneWanted, id: m.from, from: m.id, number: m.number, nonce: b.wanted[i].nonce, origin: k.id})
 }

@@ -158,3 +158,25 @@ type returns struct{}
 
 func (returns) Deal(a Dealer, _ netguid.GUID, _ []byte)     { a.(*sheep).Name++ }
 func (returns) Returned(a Dealer, _ netguid.GUID, _ []byte) { a.(*sheep).Count++ }
+
+// TestDealWanted: a deal that was asked for and doesn't come gives way to another after a while, and not before.
+func TestDealWanted(t *testing.T) {
+	s := newShelf(t)
+	s.keeper.cfg.Deals = returns{}
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	s.run(100 * time.Millisecond)
+	said := zoneMessage{kind: zoneDeal, id: a.GUID(), from: 1 << 31, origin: "b"}
+	for said.number = range uint64(maxTaken + 1) {
+		s.keeper.dealt(&said)
+	}
+	s.run(wantedFor - 10*time.Millisecond)
+	s.keeper.dealt(&said)
+	require.Len(t, a.book.wanted, maxTaken)
+	require.NotEqual(t, said.number, a.book.wanted[maxTaken-1].n)
+	s.run(10 * time.Millisecond)
+	s.keeper.dealt(&said)
+	require.Len(t, a.book.wanted, maxTaken)
+	require.Equal(t, said.number, a.book.wanted[maxTaken-1].n)
+}

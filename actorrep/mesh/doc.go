@@ -328,6 +328,7 @@
 //	a deal                                MaxDeal (ErrTooLong)
 //	deals of an actor that aren't settled  MaxDeals (ErrFull)
 //	deals that an actor has had           64 until they are settled; above, further ones wait at their senders
+//	deals that it asks for                64, for 2 s each; above, the same
 //	a Book in a state                     MaxBook
 //	looks for the other's server          32 under way
 //

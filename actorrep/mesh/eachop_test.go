@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/kv"
@@ -499,4 +501,62 @@ func TestSomeOps(t *testing.T) {
 			t.Errorf("seed %d: %s: %s", seed, m.hit, why)
 		}
 	}
+}
+
+// TestDealFlood: sixty sheep deal with one at another server, as often as they may, for a while: all comes, once, in bounded Books, and the servers keep their leases. Who asks for more is told.
+func TestDealFlood(t *testing.T) {
+	m := newMarket(nil, nil)
+	for m.unsettled() != "" {
+		m.step()
+	}
+	require.Empty(t, m.trouble)
+	shop, far := m.at(0)
+	var from *stall
+	for _, s := range m.stalls {
+		if s != far {
+			from = s
+		}
+	}
+	x := 100*float64(slices.Index(from.zone.table.Servers, from.id)) + 50
+	var crowd []*sheep
+	for range 60 {
+		a := &sheep{X: x, Y: 50}
+		a.Gold = 1000
+		require.NoError(t, from.world.Spawn(a))
+		require.NoError(t, from.zone.Own(a, 1))
+		crowd = append(crowd, a)
+	}
+	before, gave, full, most := shop.Gold, 0, 0, 0
+	for i := range 1200 {
+		if i < 150 {
+			for _, a := range crowd {
+				switch err := from.keeper.Deal(a, shop.GUID(), append([]byte{1}, make([]byte, MaxDeal-1)...)); err {
+				case nil:
+					a.Gold--
+					gave++
+				case ErrFull:
+					full++
+				default:
+					require.NoError(t, err)
+				}
+			}
+		}
+		m.step()
+		require.LessOrEqual(t, from.keeper.waiting, maxWaiting)
+		require.LessOrEqual(t, len(shop.book.Append(nil)), MaxBook)
+		require.LessOrEqual(t, len(from.keeper.pending), maxActorOps+maxLooks+16)
+		if n := shop.book.count(true); n > most {
+			most = n
+		}
+	}
+	require.Empty(t, m.trouble)
+	require.NotZero(t, full)
+	require.Equal(t, maxTaken, most)
+	require.Len(t, m.stalls, 3)
+	require.False(t, from.keeper.Over() || far.keeper.Over())
+	for _, a := range crowd {
+		require.True(t, a.book.Idle(), "%+v", a.book)
+	}
+	require.Equal(t, before+gave, shop.Gold)
+	t.Logf("%d deals, and %d for which there was no room", gave, full)
 }
