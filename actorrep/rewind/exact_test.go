@@ -57,6 +57,9 @@ func TestExactTouch(t *testing.T) {
 	hit, ok = v.Ray(rewind.Vec{10.1}, rewind.Vec{12}, rewind.NoID)
 	require.True(t, ok)
 	require.Equal(t, rewind.Hit{ID: 3, At: rewind.Vec{10.1}}, hit)
+	hit, ok = v.Ray(rewind.Vec{9.9}, rewind.Vec{12}, rewind.NoID)
+	require.True(t, ok)
+	require.Zero(t, hit.T)
 	_, ok = v.Ray(rewind.Vec{20, -1}, rewind.Vec{20, 1}, rewind.NoID)
 	require.False(t, ok)
 	require.Equal(t, []rewind.Touch{{ID: 1}, {ID: 2}}, v.Overlap(rewind.Sphere(rewind.Vec{1}, 1), rewind.NoID, nil))
@@ -92,13 +95,13 @@ func TestDoForgets(t *testing.T) {
 		require.NoError(t, h.Begin(time.Duration(i)))
 		require.NoError(t, h.Add(1+i, 5))
 	}
-	g := game{1: 10, 2: 20}
+	g := game{0: 7, 1: 10, 2: 20}
 	inside := func(id rewind.ID) func(*rewind.View[float64]) {
 		return func(*rewind.View[float64]) { require.Equal(t, 5.0, g[id]) }
 	}
 	require.NoError(t, h.Do(0, 0, g, rewind.NoID, inside(1)))
-	require.Equal(t, game{1: 10, 2: 20}, g)
+	require.Equal(t, game{0: 7, 1: 10, 2: 20}, g)
 	g[1] = 30
 	require.NoError(t, h.Do(1, 1, g, rewind.NoID, inside(2)))
-	require.Equal(t, game{1: 30, 2: 20}, g)
+	require.Equal(t, game{0: 7, 1: 30, 2: 20}, g)
 }
