@@ -209,6 +209,40 @@ func TestForgottenFlush(t *testing.T) {
 	require.EqualValues(t, 5, w.Server.Counters.Unflushed)
 }
 
+// TestForgottenFlushBeforeItsTime: an actor that sleeps, and waits for the time that its update frequency says, may be flushed before. What the game changes after
+// that isn't sent when the time comes, so it is counted at once.
+func TestForgottenFlushBeforeItsTime(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("sleeper", (*sleeper)(nil)))
+	})
+	l := w.join()
+	s := &sleeper{}
+	require.NoError(t, w.Server.Spawn(s))
+	require.NoError(t, s.SetUpdateFrequency(0.5))
+	for range 200 {
+		w.Step()
+	}
+	require.NoError(t, s.SetDormant(true))
+	for range 200 {
+		w.Step()
+	}
+	s.N = 1
+	s.FlushDormancy()
+	w.Step()
+	s.N = 2
+	s.MarkDirty()
+	w.Step() // it waits for its time
+	s.N = 3
+	s.FlushDormancy()
+	w.Step()
+	s.N = 4
+	for range 200 {
+		w.Step()
+	}
+	require.EqualValues(t, 200, w.Server.Counters.Unflushed)
+	require.EqualValues(t, 3, l.World.Find(s.GUID()).(*sleeper).N)
+}
+
 type sleeper struct {
 	actorrep.Base
 	N    int32   `net:""`

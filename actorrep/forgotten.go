@@ -94,7 +94,7 @@ func (w *World) expectRemove() {
 // lookForUnflushed looks at the next actor, for values that the game has set while it sleeps, without FlushDormancy.
 func (w *World) lookForUnflushed() {
 	b := w.nextActor(&w.looksAt)
-	if b == nil || !b.dormant || b.tornOff || b.rep.marked || b.rep.inSchedule {
+	if b == nil || !b.dormant || b.tornOff || b.rep.marked {
 		return
 	}
 	if l := b.class.layout; l.Differs(b.rep.shadow, b.ptr, l.All()&^b.inactive) != 0 {
