@@ -422,3 +422,108 @@ func TestSmootherExactly(t *testing.T) {
 	_, err = prediction.NewSmoother(prediction.SmootherConfig{Max: math.NaN()})
 	require.ErrorIs(t, err, prediction.ErrConfig)
 }
+
+// ticksOf writes a message of moves of whole ticks by hand; a claim of the last is that of nobody.
+func ticksOf(applied uint8, ats ...time.Duration) *bitio.Reader {
+	m := steps()
+	w := bitio.NewWriter(make([]byte, 512))
+	w.WriteUint8(applied)
+	w.WriteInt(uint32(len(ats)-1), 16)
+	w.WriteBool(true)
+	w.WriteBits(uint64(ats[0]/time.Microsecond), 52)
+	in, claim := 1, [2]int{}
+	for i, at := range ats {
+		if i > 0 {
+			w.WriteIntPacked64(uint64((at - ats[i-1]) / time.Microsecond))
+		}
+		m.WriteInput(w, &in)
+	}
+	m.WriteState(w, &claim)
+	return bitio.NewReader(w.Bytes(), w.Len())
+}
+
+// TestTicksExactly: a move that is no tick's is refused and counted; how long moves waited is told and counted; a tick without its move corrects the player, however
+// far its last claim was off; a move that came too early is told until one comes that didn't.
+func TestTicksExactly(t *testing.T) {
+	var s *prediction.Server[[2]int, int]
+	type call struct {
+		at, waited time.Duration
+		in         int
+	}
+	var calls []call
+	m := steps()
+	m.Simulate = func(_ *[2]int, in int, _ time.Duration) { calls = append(calls, call{s.Simulating(), s.Waited(), in}) }
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: m, MaxError: 10}, [2]int{}, 100*interval+7*ms)
+	require.NoError(t, err)
+	require.Equal(t, 100*interval, s.Timestamp())
+	require.NoError(t, s.Receive(100*interval+7*ms, ticksOf(0, 101*interval, 102*interval, 102*interval+ms, 103*interval)))
+	require.Equal(t, uint64(1), s.Counters.Ahead)
+	s.Tick(101 * interval)
+	s.Tick(103 * interval)
+	require.Equal(t, []call{{101 * interval, 13 * ms, 1}, {102 * interval, 53 * ms, 1}, {103 * interval, 53 * ms, 1}}, calls)
+	require.Equal(t, uint64((13+53+53)*1000), s.Counters.Waited)
+	require.Equal(t, uint64(3), s.Counters.Moves)
+	require.Equal(t, uint64(1), s.Counters.Good)
+	n, _ := s.LastCorrection()
+	require.Zero(t, n)
+	s.Tick(104 * interval)
+	require.Equal(t, call{104 * interval, 0, 1}, calls[3], "forced")
+	n, apart := s.LastCorrection()
+	require.Equal(t, uint8(1), n)
+	require.Zero(t, apart)
+
+	require.NoError(t, s.Receive(104*interval, ticksOf(1, 104*interval)))
+	require.Equal(t, uint64(1), s.Counters.Old)
+	require.Equal(t, uint64(1), s.Counters.Late)
+	require.NoError(t, s.Receive(104*interval, ticksOf(1, 104*interval)))
+	require.Equal(t, uint64(2), s.Counters.Old)
+	require.Equal(t, uint64(1), s.Counters.Late, "told once")
+	require.NoError(t, s.Receive(104*interval, ticksOf(1, 168*interval)))
+	require.Equal(t, uint64(1), s.Counters.Ahead)
+	require.NoError(t, s.Receive(104*interval, ticksOf(1, 169*interval)))
+	require.Equal(t, uint64(2), s.Counters.Ahead)
+	at, early, ok := s.Tightest()
+	require.True(t, ok)
+	require.Equal(t, 169*interval, at)
+	require.Equal(t, 65*interval, early)
+	require.NoError(t, s.Receive(104*interval, ticksOf(1, 105*interval)))
+	at, early, _ = s.Tightest()
+	require.Equal(t, 168*interval, at, "of the last ticks")
+	require.Equal(t, 64*interval, early)
+
+	plain := newServer(t, prediction.ServerConfig[body, push]{})
+	_, _, ok = plain.Tightest()
+	require.False(t, ok)
+	plain.Skip(time.Hour)
+}
+
+// TestStoodStill: how early moves come says nothing of the path when this end stood still, for the ticks before it went on; a frame of 200 ms, and one that is no
+// longer than those before it, is no standstill.
+func TestStoodStill(t *testing.T) {
+	for _, c := range []struct {
+		frame, pause time.Duration
+		stood        bool
+	}{{interval, 200 * ms, false}, {interval, 220 * ms, true}, {interval, time.Second, true}, {60 * ms, 230 * ms, false}, {60 * ms, 300 * ms, true}} {
+		s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10}, [2]int{}, 0)
+		require.NoError(t, err)
+		now := time.Duration(0)
+		for range 200 {
+			now += c.frame
+			s.Tick(now)
+		}
+		before := now
+		now += c.pause
+		require.NoError(t, s.Receive(now, ticksOf(0, before-before%interval+interval)))
+		_, early, ok := s.Tightest()
+		require.Equal(t, !c.stood, ok, "a frame of %v after those of %v: %v", c.pause, c.frame, early)
+		s.Tick(now)
+		next := now - now%interval + 2*interval
+		require.NoError(t, s.Receive(now, ticksOf(0, next)))
+		if c.stood {
+			at, early, ok := s.Tightest()
+			require.True(t, ok)
+			require.Equal(t, next, at)
+			require.Equal(t, next-now, early)
+		}
+	}
+}
