@@ -100,7 +100,7 @@ func (c *Class[A, I]) Arrive(a A, player *actorrep.Peer, state []byte, now time.
 	if p.server == nil {
 		return nil
 	}
-	p.server.Continue(was, now)
+	p.server.Continue(was, c.byTick(now))
 	if err := c.world.Arrive(a, calls); err != nil {
 		c.Unpossess(a)
 		return fmt.Errorf("%w: %w", ErrState, err)

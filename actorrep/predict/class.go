@@ -109,6 +109,7 @@ type Class[A Mover[I], I any] struct {
 	everPossessed bool          // Possess was called
 	strayed       bool          // Config.Input returned what isn't finite
 	ticked        bool          // Tick was called
+	tickedAt      time.Duration // the time that it was given
 	number        uint8         // of the newest possession
 
 	// Scratch.
@@ -323,7 +324,7 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 	if c.group != nil {
 		return ErrGrouped
 	}
-	c.ticked = true
+	c.ticked, c.tickedAt = true, now
 	var failed error
 	if c.world.IsServer() {
 		c.simulate(now)

@@ -95,16 +95,17 @@ type GroupCounters struct {
 type Group struct {
 	Counters GroupCounters
 
-	cfg     GroupConfig
-	world   *actorrep.World
-	kinds   map[reflect.Type]*kind
-	list    []*kind
-	members []*member // by id, but for those that joined in this tick
-	byBase  map[*actorrep.Base]*member
-	joined  bool             // members has new ones that aren't sorted yet
-	live    []actorrep.Actor // the simulated members, for Touch
-	step    time.Duration
-	ticked  bool // Tick was called
+	cfg      GroupConfig
+	world    *actorrep.World
+	kinds    map[reflect.Type]*kind
+	list     []*kind
+	members  []*member // by id, but for those that joined in this tick
+	byBase   map[*actorrep.Base]*member
+	joined   bool             // members has new ones that aren't sorted yet
+	live     []actorrep.Actor // the simulated members, for Touch
+	step     time.Duration
+	ticked   bool          // Tick was called
+	tickedAt time.Duration // the time that it was given
 
 	// On a server.
 	ticks  *netclock.Accumulator
@@ -245,7 +246,7 @@ func (g *Group) add(t reflect.Type, k *kind) {
 
 // Tick runs a frame for all classes of the group. It replaces Class.Tick.
 func (g *Group) Tick(now time.Duration) error {
-	g.ticked = true
+	g.ticked, g.tickedAt = true, now
 	if g.world.IsServer() {
 		return g.serve(now)
 	}

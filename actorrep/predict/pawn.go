@@ -55,7 +55,8 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 }
 
 // Possess gives a spawned actor to a player, who controls and owns it from now on. World.Local is the player of this
-// end. now is the time that Tick is given; in a driver's callback use Conn.Now.
+// end. now is the time that Tick is given; in a driver's callback use Conn.Now. When it is more than a second from the last Tick's it is of another clock, and the last
+// Tick's counts.
 func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) error {
 	b := baseOf(a)
 	switch {
@@ -72,7 +73,7 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	case !player.IsLocal() && c.possessed(player, a) >= maxPossessed:
 		return ErrManyPossessed
 	}
-	c.everPossessed = true
+	c.everPossessed, now = true, c.byTick(now)
 	if c.group != nil {
 		if err := c.group.join(a, c.kind); err != nil {
 			return err
@@ -108,6 +109,19 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	s.Correct() // the player's first state
 	p.server = s
 	return nil
+}
+
+// byTick returns the time that Possess is given, or the last Tick's when that is far from it: a game may give Tick a clock of its own, and have only the
+// connection's time in a callback. A player's ticks would begin when the game's time has come there, or all those since at once.
+func (c *Class[A, I]) byTick(now time.Duration) time.Duration {
+	ticked, at := c.ticked, c.tickedAt
+	if c.group != nil {
+		ticked, at = c.group.ticked, c.group.tickedAt
+	}
+	if ticked && (now-at > tooFar || at-now > tooFar) {
+		return at
+	}
+	return now
 }
 
 // possessed is how many actors beside a a player possesses.

@@ -215,3 +215,19 @@ func TestHitches(t *testing.T) {
 		}
 	}
 }
+
+// TestPossessByAnotherClock: a player whom Possess gives an actor by another clock than Tick's, such as the connection's, plays at once.
+func TestPossessByAnotherClock(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, -20 * time.Second, -900 * time.Millisecond, 0, 900 * time.Millisecond, 20 * time.Second, time.Hour} {
+		s := newCourse(t, 1, netsim.Settings{Lag: 50 * time.Millisecond})
+		s.run(2 * time.Second)
+		calls := s.server.Counters().Server
+		for r := range s.Server.All {
+			require.NoError(t, s.server.Possess(r.(*runner), s.line.Peer, s.Now+off))
+		}
+		s.run(2 * time.Second)
+		forced := s.server.Counters().Server
+		require.Less(t, forced.Idle-calls.Idle+forced.Forced-calls.Forced, uint64(100), "%v off", off)
+		s.isInStep(3*time.Second, 1, 200*time.Millisecond, "%v off", off)
+	}
+}
