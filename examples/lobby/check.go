@@ -75,7 +75,7 @@ func check(ctx context.Context, out io.Writer, o options) (err error) {
 		return fmt.Errorf("a code that nobody has: %w", err)
 	}
 	wrong.join = m.room.Link()[:len(m.room.Link())-4] + "AAAA"
-	if _, err := join("Mallory", wrong); !errors.Is(err, rendezvous.ErrImpostor) && !errors.Is(err, rendezvous.ErrCode) {
+	if _, err := join("Mallory", wrong); !errors.Is(err, rendezvous.ErrNoRoom) && !errors.Is(err, rendezvous.ErrCode) {
 		return fmt.Errorf("a link to another host: %w", err)
 	}
 	want := map[string]ice.Path{"Bob": ice.Direct, "Cid": ice.ByRelay}
