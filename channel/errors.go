@@ -47,7 +47,7 @@ var (
 	ErrExportsFromClient = errors.New("channel: a client sent package map exports")
 	ErrNoControl         = errors.New("channel: bunch before the control channel was opened")
 	ErrControlClose      = errors.New("channel: control channel closed before it was opened")
-	ErrAlreadyOpen       = errors.New("channel: open for a channel that we opened")
+	ErrAlreadyOpen       = errors.New("channel: open for a channel that we opened; with Unreal's protocols only one end may open channels")
 	ErrReliableNotOpen   = errors.New("channel: reliable bunch on a channel that isn't open")
 	ErrSequenceAhead     = errors.New("channel: ChSequence too far ahead of the last one released")
 	ErrOverflow          = errors.New("channel: reliable buffer overflow")

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -77,6 +78,30 @@ func TestForgottenLinkAndCoding(t *testing.T) {
 			m.step()
 		}
 		require.Regexp(t, `hint="[^"]*`+c.hint, logs[c.teller].String(), "%T", c.server.Link)
+	}
+}
+
+// TestNoRefusalIsSilent: whatever two Links and releases of Unreal the ends have, where the client doesn't join, the server logs that it refused something, or the client what to do.
+func TestNoRefusalIsSilent(t *testing.T) {
+	all := map[string]Config{"netcode": {Link: Netcode{Key: netcode.Key{1}}}, "salted": {Link: PlainSalted{}}, "unreal": {Link: PlainUnreal51()},
+		"4.27": Unreal427(Config{}), "5.1": Unreal51(Config{}), "5.3": Unreal53(true, Config{})}
+	for ours, server := range all {
+		for theirs, client := range all {
+			var server, client = server, client
+			var logs [2]bytes.Buffer
+			server.Logger, client.Logger = slog.New(slog.NewTextHandler(&logs[0], nil)), slog.New(slog.NewTextHandler(&logs[1], nil))
+			client.Timeout = 3 * time.Second
+			w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, server)
+			c := w.dial(client)
+			for end := w.now.Add(6 * time.Second); w.now.Before(end); {
+				w.step()
+			}
+			require.Equal(t, ours == theirs, c.joined, "server %s, client %s", ours, theirs)
+			if !c.joined && errors.Is(c.result.Err, ErrNoAnswer) {
+				said := strings.Contains(logs[0].String(), "msg=refused") || strings.Contains(logs[1].String(), "hint=")
+				require.True(t, said, "server %s, client %s: %v", ours, theirs, c.result)
+			}
+		}
 	}
 }
 

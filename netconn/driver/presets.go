@@ -7,6 +7,9 @@ import (
 )
 
 // Unreal427 returns c with the Link and Protocol of Unreal 4.27 and 5.0.
+//
+// With this and the other releases only one end may open channels, usually the server: both would take the same index, and the
+// connection would end. A channel whose reliable buffer is full ends the connection too; see Channel.Room.
 func Unreal427(c Config) Config {
 	c.Link, c.Protocol = PlainUnreal427(), netconn.Unreal427()
 	return c

@@ -85,6 +85,8 @@ import (
 //	bad_cookie               not this server's for this address
 //	wrong_cookie             an Ack of another exchange
 //	late_repeat              a Response that came again too late for another Ack
+//	restart_asked            a packet from an address that no connection has, which was asked to shake hands again: of a client whose address
+//	                         changed, or of one with another link or release. Not a warning
 //	unknown_restart          a restart of a connection that isn't there
 //	too_small                a packet that is shorter than its answer would be
 //	restarts_limited         more than MaxRestarts
@@ -186,7 +188,10 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 
 // strays is the reasons that are no warning: those for which each link refuses what is still on its way when a connection ends, and those of
 // packets that others have overtaken, and of answers to what was sent again.
-var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true}
+var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true, "restart_asked": true}
+
+// sameLink is what to do about what is no packet of the link.
+const sameLink = "give both ends the same Link"
 
 // remedies is what to do about the reasons that a setting causes. The first line with such a reason says it.
 var remedies = map[string]string{
@@ -200,12 +205,15 @@ var remedies = map[string]string{
 	"other_server":  "list the address that clients dial in Netcode.Addrs",
 	"token_used":    "get a token for each dial",
 	"packet":        "give both ends the same Protocol and Coding",
-	"bad_type":      "give both ends the same Link",
-	"bad_sequence":  "give both ends the same Link",
+	"bad_type":      sameLink,
+	"bad_sequence":  sameLink,
 	"bad_size":      "give both ends the same Link and Checksum",
 	"bad_checksum":  "give both ends the same Link and ProtocolID",
 	"wrong_version": "give both ends the same release of Unreal",
+	"wrong_session": "give both ends the same release of Unreal and SessionID",
 	"id_connected":  "set Netcode.TakeOver if a client that dials again should replace its former connection",
+
+	"zero_last_byte": sameLink, "wrong_magic": sameLink, "not_handshake": sameLink, "too_short": sameLink, "unknown_packet": sameLink, "contradictory": sameLink,
 }
 
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.

@@ -41,7 +41,7 @@ type ServerCounters struct {
 	Accepted        uint64 // connections
 	Repeated        uint64 // a Response came again, another Ack went out
 	Restarts        uint64 // connections that moved
-	RestartRequests uint64 // sent
+	RestartRequests uint64 // sent, for packets from addresses that no connection has
 	Upgrades        uint64 // VersionUpgrade sent
 
 	// Refused, by reason.

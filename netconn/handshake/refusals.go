@@ -7,7 +7,7 @@ func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
 	refusals.Each(yield, c.Malformed.refusals(), []refusals.Count{
 		refusals.Of("wrong_type", c.WrongType), refusals.Of("wrong_version", c.WrongVersion), refusals.Of("wrong_session", c.WrongSession), refusals.Of("cookie_expired", c.Expired),
 		refusals.Of("wrong_secret", c.WrongSecret), refusals.Of("bad_cookie", c.BadCookie), refusals.Of("replayed", c.Replayed), refusals.Of("late_repeat", c.LateRepeat),
-		refusals.Of("server_full", c.NoRoom), refusals.Of("unknown_restart", c.UnknownRestart), refusals.Of("too_small", c.TooSmall),
+		refusals.Of("server_full", c.NoRoom), refusals.Of("restart_asked", c.RestartRequests), refusals.Of("unknown_restart", c.UnknownRestart), refusals.Of("too_small", c.TooSmall),
 		refusals.Of("restarts_limited", c.RestartsLimited), refusals.Of("upgrades_limited", c.UpgradesLimited), refusals.Of("no_randomness", c.RandomnessFailed),
 	})
 }
