@@ -325,6 +325,9 @@
 // DealGame.Deal: what it gets and what it gives for that are kept together. A deal that it doesn't want it deals back. A deal for an actor that the store doesn't have is returned: the actor was
 // destroyed, or is new and has no record yet (Keep it first). An actor may be destroyed when its Book is idle. Servers trust each other's word about deals.
 //
+// What is of the whole world, such as a market or a party, is an actor with a Book: a player's actor at any server deals with it by its id, and it deals back. A line of chat that must come once is a deal that
+// carries no goods. Each deal costs a few writes of the store: send what may be lost by other ways.
+//
 //	a deal                                MaxDeal (ErrTooLong)
 //	deals of an actor that aren't settled  MaxDeals (ErrFull)
 //	deals that an actor has had           64 until they are settled; above, further ones wait at their senders
