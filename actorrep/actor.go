@@ -294,7 +294,8 @@ func (b *Base) SetOnlyOwner(on bool) {
 func (b *Base) OnlyOwner() bool { return b.onlyOwner }
 
 // SetCullDistance sets the distance from which the actor is relevant, in the units of Location; 0 is any distance. The actor must
-// implement Located, and the connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance.
+// implement Located, and the connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance. When
+// no connection has had one for 10 s, Config.Failed is told once.
 func (b *Base) SetCullDistance(d float64) {
 	b.cull = d
 	b.relevancyChanged()

@@ -113,7 +113,7 @@ func Priority(p float32) ClassOption {
 }
 
 // CullDistance sets the distance from which actors of the class are relevant, in the units of Location. Default 0: any
-// distance. On a server the class must implement Located.
+// distance. On a server the class must implement Located, and connections need a viewpoint; see Base.SetCullDistance.
 func CullDistance(d float64) ClassOption {
 	return classOption(func(c *class) error {
 		if !(d >= 0) {

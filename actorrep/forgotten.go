@@ -104,3 +104,39 @@ func (w *World) lookForUnflushed() {
 
 // errWentBack is given to Config.Failed, once, when a server's World is stepped with a time before the last.
 var errWentBack = errors.New("actorrep: Step's time went back, so what is due at a time, such as actors with an update frequency, waits until it has caught up; give driver.Driver.Time, which never goes back")
+
+// ErrNoViewpoint is given to Config.Failed, once, when actors have a cull distance and connections have been there for 10 s, none of which ever had a viewpoint.
+var ErrNoViewpoint = errors.New("actorrep: actors have a cull distance, but no connection has had a viewpoint, so each sees them at any distance; call Peer.SetViewTarget with a player's actor, or Peer.SetViewpoint")
+
+// blindFor is how long connections may be without a viewpoint before the game is told: longer than a spawn takes.
+const blindFor = 10 * time.Second
+
+// expectViewpoint has Config.Failed told, once, when a cull distance does nothing because no connection has ever had a viewpoint. It is for worlds whose
+// Relevancy is the list, without Config.Relevant. Until an actor with a cull distance is found, each Step looks at one.
+func (w *World) expectViewpoint() {
+	culls, sighted, waits := false, false, false
+	at, since := 0, time.Duration(0)
+	w.watch(func() bool {
+		if b := w.nextActor(&at); !culls && b != nil && b.cull > 0 && !b.always && !b.onlyOwner {
+			_, culls = b.self.(Located)
+		}
+		if !culls || sighted {
+			return false
+		}
+		waited := waits
+		waits = false
+		for _, p := range w.peers {
+			if p.replay || p.byHand {
+				continue
+			}
+			if _, _, _, sighted = p.Viewpoint(); sighted {
+				return false
+			}
+			waits = true
+		}
+		if !waited {
+			since = w.now
+		}
+		return waits && w.now-since > blindFor
+	}, ErrNoViewpoint)
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -93,5 +94,59 @@ func TestTimeWentBack(t *testing.T) {
 			w.Step(at * time.Second)
 		}
 		require.Len(t, told, want)
+	}
+}
+
+// TestForgottenViewpoint: a game whose actors have a cull distance, and that gives no connection a viewpoint, is told once, after 10 s. One that had a viewpoint once is enough; without
+// a cull distance, without connections, for actors that all or only owners see, and with Config.Relevant nobody is told.
+func TestForgottenViewpoint(t *testing.T) {
+	const second = int(time.Second / tick)
+	for _, c := range []struct {
+		name string
+		set  func(h *hero)
+		cfg  actorrep.Config
+		look int // the second for which a connection has a viewpoint; 0: never
+		join int // the second in which a connection comes; 0: never
+		told int // after how many seconds; 0: never
+	}{
+		{name: "forgotten", set: func(h *hero) { h.SetCullDistance(50) }, join: 1, told: 11},
+		{name: "nobody there", set: func(h *hero) { h.SetCullDistance(50) }},
+		{name: "looks", set: func(h *hero) { h.SetCullDistance(50) }, join: 1, look: 8},
+		{name: "no distance", set: func(h *hero) { h.SetCullDistance(0) }, join: 1},
+		{name: "always", set: func(h *hero) { h.SetCullDistance(50); h.SetAlwaysRelevant(true) }, join: 1},
+		{name: "own", set: func(h *hero) { h.SetCullDistance(50); h.SetOnlyOwner(true) }, join: 1},
+		{name: "Relevant", set: func(h *hero) { h.SetCullDistance(50) }, join: 1, cfg: actorrep.Config{Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return true }}},
+	} {
+		var failed []error
+		c.cfg.Failed = func(err error) { failed = append(failed, err) }
+		w := newWorld(t, 1, clean, c.cfg, registerHeroes)
+		var last *hero
+		for range 2 {
+			last = &hero{}
+			require.NoError(t, w.Server.Spawn(last))
+			c.set(last)
+		}
+		var l *rig.Line
+		for i := range 40 * second {
+			if c.join > 0 && i == c.join*second {
+				l = w.join()
+			}
+			if c.look > 0 && i == c.look*second {
+				l.Peer.SetViewTarget(last)
+			}
+			if c.look > 0 && i == (c.look+1)*second {
+				l.Peer.SetViewTarget(nil) // as while a player waits to come back
+			}
+			w.Rig.Step()
+			if c.told > 0 && i < c.told*second {
+				require.Empty(t, failed, c.name)
+			}
+		}
+		if c.told == 0 {
+			require.Empty(t, failed, c.name)
+			continue
+		}
+		require.Len(t, failed, 1, c.name)
+		require.ErrorIs(t, failed[0], actorrep.ErrNoViewpoint, c.name)
 	}
 }

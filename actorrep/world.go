@@ -182,6 +182,9 @@ func NewServer(cfg Config) *World {
 	}
 	w.expectRemove()
 	w.relevancy = newList(w)
+	if cfg.Relevancy == nil && cfg.Relevant == nil {
+		w.expectViewpoint()
+	}
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)
 		w.listener, _ = w.relevancy.(ChangeListener)

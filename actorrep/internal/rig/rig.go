@@ -57,11 +57,15 @@ type Line struct {
 	Up, Down *netsim.Link
 }
 
-// New returns a server whose classes register names. What fails there fails the test, unless cfg says otherwise.
+// New returns a server whose classes register names. What fails there fails the test, unless cfg says otherwise; connections needn't have a viewpoint.
 func New(t testing.TB, seed uint64, set netsim.Settings, cfg actorrep.Config, register func(w *actorrep.World) error) *Rig {
 	t.Logf("seed %d", seed)
 	if cfg.Failed == nil {
-		cfg.Failed = func(err error) { t.Error(err) }
+		cfg.Failed = func(err error) {
+			if !errors.Is(err, actorrep.ErrNoViewpoint) {
+				t.Error(err)
+			}
+		}
 	}
 	r := &Rig{T: t, Rand: rand.New(rand.NewPCG(seed, 8)), Server: actorrep.NewServer(cfg), Speed: 1 << 20, set: set}
 	r.check(register(r.Server))
