@@ -20,7 +20,12 @@ func TestCloseDrains(t *testing.T) {
 		f.send(1)
 		f.drain()
 		c := f.p.ends[0].conn
-		f.send(600) // as many as fit, and the rest queues
+		if seed%2 == 1 { // the close of the connection is in order with channel 0 alone
+			ch, err := c.Open(testName, f)
+			require.NoError(t, err)
+			f.ch = ch
+		}
+		f.send(600) // as many as fit, and, on channel 0, the rest queues
 		for range 300 {
 			_, err := f.ch.SendBunch(&bunch.Out{Data: message(f.sent, 8), Reliable: true, NoMerge: true})
 			require.NoError(t, err)
