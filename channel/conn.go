@@ -43,6 +43,8 @@ type Outlet interface {
 	EndPacket()
 	// ExtendBunch appends to the payload of the last bunch, if it still ends the SendBuffer and there is room.
 	ExtendBunch(data []byte, bits int) bool
+	// MayMerge reports whether a reliable bunch may become so large by merging. Larger ones may have no copies.
+	MayMerge(bits int) bool
 	// AllowOpen returns whether the peer may open the channel of in now. An error refuses the packet, which is then sent
 	// again.
 	AllowOpen(in *bunch.In) error

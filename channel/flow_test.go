@@ -68,6 +68,8 @@ func (s *stub) EndPacket() {
 	s.slow = s.slow || s.endFills
 }
 
+func (s *stub) MayMerge(int) bool { return true }
+
 func (s *stub) ExtendBunch([]byte, int) bool {
 	return s.extends
 }

@@ -85,6 +85,34 @@ func TestMergeIsBounded(t *testing.T) {
 	}
 }
 
+// TestMergeKeepsToTheOutlet: reliable bunches are merged up to what the connection says, exactly, in the SendBuffer and while they wait. Unreliable ones, which
+// have no copies, are merged in any case.
+func TestMergeKeepsToTheOutlet(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		for _, reliable := range []bool{true, false} {
+			if waiting && !reliable {
+				continue
+			}
+			for _, over := range []int{0, 1} {
+				w, _ := newWire(t, false, nil)
+				w.extends, w.largest = true, 80-over
+				ch, _ := open(t, w, game)
+				send(t, ch, 1, true)
+				w.slow = waiting
+				for range 2 {
+					_, err := ch.SendBunch(&bunch.Out{Data: []byte("12345"), Reliable: reliable})
+					require.NoError(t, err)
+				}
+				want := 1
+				if reliable {
+					want -= over
+				}
+				require.EqualValues(t, want, w.table.Counters.Merged, "waiting %v, reliable %v, %d over", waiting, reliable, over)
+			}
+		}
+	}
+}
+
 // TestMergedIsSentAgainWhole: what was merged into a bunch is part of it when it is sent again, to the bit; and a bunch that was sent again isn't
 // merged into.
 func TestMergedIsSentAgainWhole(t *testing.T) {

@@ -57,6 +57,37 @@ func TestResendsFirst(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 2, 3, 4}, seqs)
 }
 
+// TestRefusedPumpsKeepTheOrder: what was lost first goes first, however often the controller allowed nothing meanwhile.
+func TestRefusedPumpsKeepTheOrder(t *testing.T) {
+	for refused := range 4 {
+		w, _ := newWire(t, false, nil)
+		var chs []*channel.Channel
+		for range 3 {
+			ch, _ := open(t, w, game)
+			send(t, ch, 1, true)
+			w.acked(ch, w.sent[len(w.sent)-1].seq, w.sent[len(w.sent)-1].id)
+			chs = append(chs, ch)
+		}
+		w.sent = nil
+		for _, ch := range chs {
+			send(t, ch, 10, true)
+		}
+		w.slow = true
+		for i, ch := range chs {
+			w.naked(ch, w.sent[i].seq, w.sent[i].id)
+		}
+		for range refused {
+			w.m.Pump()
+		}
+		for i, ch := range chs {
+			w.slow, w.most = false, 1
+			w.m.Pump()
+			require.Len(t, w.sent, 4+i)
+			require.Equal(t, ch.Index(), w.sent[3+i].ch.Index(), "%d refused", refused)
+		}
+	}
+}
+
 // TestOldestOfAChannelFirst: a bunch that was lost again doesn't wait behind those that were lost before it was: they can do nothing
 // without it.
 func TestOldestOfAChannelFirst(t *testing.T) {
@@ -308,32 +339,26 @@ func TestCloseBehindFullBuffer(t *testing.T) {
 // TestHalfATemporaryChannel: what is left of a temporary channel whose second part is lost gives way to the next type
 // of its index.
 func TestHalfATemporaryChannel(t *testing.T) {
-	w, l := newWire(t, true, nil)
-	h := reliable(0, 1, bunch.Control)
-	h.Open = true
-	_, err := w.receive(1, h, "open")
-	require.NoError(t, err)
-	_, err = w.receive(2, bunch.Header{ChIndex: 7, Name: game, Open: true, Partial: true, PartialInitial: true}, "first half")
-	require.NoError(t, err)
-	require.NotNil(t, w.table.Channel(7))
-	other := bunch.Name{Index: 301}
-	w2, _ := newWire(t, true, func(c *channel.Config) {
-		c.Types = append(c.Types, channel.Type{Name: other, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return l }})
-	})
-	for i, s := range []struct {
-		h    bunch.Header
-		data string
-	}{{h, "open"}, {bunch.Header{ChIndex: 7, Name: game, Open: true, Partial: true, PartialInitial: true}, "first half"}} {
-		_, err := w2.receive(int64(i), s.h, s.data)
+	for _, packet := range []int64{2, 5} { // before what is left of the half is given up, and after
+		other := bunch.Name{Index: 301}
+		l := &log{}
+		w, _ := newWire(t, true, func(c *channel.Config) {
+			c.Types = append(c.Types, channel.Type{Name: other, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return l }})
+		})
+		control := reliable(0, 1, bunch.Control)
+		control.Open = true
+		_, err := w.receive(0, control, "open")
 		require.NoError(t, err)
+		_, err = w.receive(1, bunch.Header{ChIndex: 7, Name: game, Open: true, Partial: true, PartialInitial: true}, "first half")
+		require.NoError(t, err)
+		require.NotNil(t, w.table.Channel(7))
+		next := reliable(7, 1, other)
+		next.Open = true
+		_, err = w.receive(packet, next, "another type")
+		require.NoError(t, err, "packet %d", packet)
+		require.Equal(t, []string{"another type"}, l.bunches)
+		require.EqualValues(t, 1, w.table.Counters.HalfOpen)
 	}
-	next := reliable(7, 1, other)
-	next.Open = true
-	l.bunches = nil
-	_, err = w2.receive(5, next, "another type")
-	require.NoError(t, err)
-	require.Equal(t, []string{"another type"}, l.bunches)
-	require.EqualValues(t, 1, w2.table.Counters.HalfOpen)
 }
 
 // TestReopenedBehindAGap: a channel that is opened where another left a full buffer has no room until that is acked. Its

@@ -65,6 +65,7 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) 
 	w.notes = append(w.notes, wireNote{ch, seq, w.id})
 	return w.id
 }
+func (w *wire) MayMerge(int) bool                      { return true }
 func (w *wire) ExtendBunch(data []byte, bits int) bool { return w.rng.IntN(2) == 0 }
 
 type wild struct {

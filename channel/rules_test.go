@@ -23,10 +23,12 @@ type wire struct {
 	next    int64
 	sent    []sentBunch
 	// most is how many more bunches may be sent, if it isn't 0; slow says when they were.
-	most  int
-	err   error
-	local bool
-	ended bool
+	most int
+	// largest is the bits up to which bunches are merged, if it isn't 0.
+	largest int
+	err     error
+	local   bool
+	ended   bool
 }
 
 type sentBunch struct {
@@ -53,6 +55,7 @@ func (w *wire) PacketID() int64                 { return w.next + 1 }
 func (w *wire) Heard() int64                    { return 0 }
 func (w *wire) EndPacket()                      {}
 func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
+func (w *wire) MayMerge(bits int) bool          { return w.largest == 0 || bits <= w.largest }
 func (w *wire) IsNetReady() bool                { return true }
 func (w *wire) FreeBits() int                   { return 0 << 13 }
 func (w *wire) Budget() int                     { return 1000 }

@@ -458,8 +458,11 @@ func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 	return true
 }
 
-// mayExtend reports whether there is memory to make a payload larger by this many bits.
+// mayExtend reports whether a payload may become larger by this many bits, and there is memory for it.
 func (t *Table) mayExtend(index uint32, rec *outRec, bits int) bool {
+	if !t.outlet.MayMerge(rec.header.Bits + bits) {
+		return false
+	}
 	n := (rec.header.Bits + bits + 7) / 8
 	return n <= cap(rec.data) || t.fitsOut(index, bufferSize(n)-cap(rec.data), 0)
 }

@@ -142,9 +142,6 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	if c.lastEnd == 0 || c.lastEnd != c.out.Len() {
 		return false
 	}
-	if r := &c.cfg.Redundancy; r.Copies > 0 && c.lastBits+bits > r.MaxBits && c.copies() > 0 {
-		return false // it would have no copies any more
-	}
 	if c.tooLong(bits) {
 		return false
 	}

@@ -3,7 +3,9 @@ package netconn
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,6 +58,39 @@ type bunchSizes struct{ bits []uint32 }
 func (s *bunchSizes) Trace(e *nettrace.Event) {
 	if e.Kind == nettrace.BunchSent {
 		s.bits = append(s.bits, e.Bits)
+	}
+}
+
+// TestMergedKeepTheirCopies: while there are copies, small bunches aren't merged beyond the size that has any, in a packet or while they wait for the rate;
+// without copies they are.
+func TestMergedKeepTheirCopies(t *testing.T) {
+	for _, r := range []Redundancy{{Copies: 2, MaxBits: 400}, {Copies: 2, Adaptive: true, MaxBits: 400}} {
+		for _, speed := range []int{2000, 10_000_000} {
+			sizes := &bunchSizes{}
+			var h collector
+			p := newPair(t, 1, network{delay: 20 * time.Millisecond}, func(i int, c *Config) {
+				c.Channels = testTypes(func(*channel.Channel) channel.Handler { return &h })
+				if c.NetSpeed = speed; i == 0 {
+					c.Trace, c.Redundancy = sizes, r
+				}
+			})
+			ch, err := p.ends[0].conn.Open(bunch.Control, &h)
+			require.NoError(t, err)
+			for i := range 200 {
+				_, err := ch.SendBunch(&bunch.Out{Data: message(i, 16), Reliable: true})
+				require.NoError(t, err)
+			}
+			for range 60 * 20 {
+				p.step()
+			}
+			require.Equal(t, 200*16, len(bytes.Join(h.got, nil)))
+			if most := slices.Max(sizes.bits); r.Adaptive {
+				require.Greater(t, most, uint32(4000), "there is no loss, so there are no copies")
+			} else {
+				require.EqualValues(t, 384, most, "at %d bytes a second", speed)
+				require.Greater(t, p.ends[0].conn.Counters.Copies, uint64(0))
+			}
+		}
 	}
 }
 

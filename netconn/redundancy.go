@@ -85,6 +85,12 @@ func (c *Conn) ridesNow(id int64, twice bool) bool {
 	return id == c.notify.OutID() || !twice && c.packetAt(id).at == c.now
 }
 
+// MayMerge keeps bunches small enough for copies while there are any; see channel.Outlet.
+func (o *outlet) MayMerge(bits int) bool {
+	c := o.conn()
+	return bits <= c.cfg.Redundancy.MaxBits || c.copies() == 0
+}
+
 // copies is how often a bunch is sent again. Adaptive uses the number of copies that keeps the probability of losing all
 // below 5e-5, at 60 packets a second: each such loss delays about seven later messages, and less than one message in a
 // thousand shall be late. At more packets a second each loss delays more messages, so the bound is lower.
