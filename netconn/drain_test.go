@@ -3,6 +3,7 @@ package netconn
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,57 +118,82 @@ func TestLostAckOfTheClose(t *testing.T) {
 	require.Equal(t, ClosedByUs, f.p.ends[0].result.Code)
 }
 
-// TestNothingAfterTheEnd: a handler that ends the connection in a callback gets nothing of the rest of the packet.
+// TestNothingAfterTheEnd: a handler that ends the connection in a callback gets nothing of the rest of the packet, neither bunches nor channels, and
+// each of its channels is told Closed once.
 func TestNothingAfterTheEnd(t *testing.T) {
-	var p *pair
-	var calls []string
-	server := &aborter{name: &calls}
-	p = newPair(t, 1, network{}, func(i int, c *Config) {
-		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return server })
-	})
-	server.conn = p.ends[1].conn
-	ctl, err := p.ends[0].conn.Open(bunch.Control, channel.Nop{})
-	require.NoError(t, err)
-	_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	require.NoError(t, err)
-	p.step()
-	p.step()
-	ch, err := p.ends[1].conn.Open(testName, server)
-	require.NoError(t, err)
-	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
-	require.NoError(t, err)
-	server.abortOnAck = true
-	for range 3 {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("more"), Reliable: true, NoMerge: true})
+	for _, control := range []bool{true, false} {
+		var calls []string
+		server := &aborter{calls: &calls}
+		p := newPair(t, 1, network{}, func(i int, c *Config) {
+			c.Channels = testTypes(func(*channel.Channel) channel.Handler {
+				if i == 0 {
+					return channel.Nop{}
+				}
+				server.note("Accept")
+				return server
+			})
+			if !control {
+				c.Channels = c.Channels[1:]
+			}
+		})
+		server.conn = p.ends[1].conn
+		client := p.ends[0].conn
+		first := testName
+		if control {
+			first = bunch.Control
+		}
+		old, err := client.Open(first, channel.Nop{})
 		require.NoError(t, err)
+		say := func(ch *channel.Channel) {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte("more"), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		say(old)
 		p.step()
-	}
-	calls = calls[:0]
-	for range 5 {
 		p.step()
+		ch, err := server.conn.Open(testName, server)
+		require.NoError(t, err)
+		say(ch)
+		server.abortOnAck = true
+		for range 3 { // one of these brings the ack of the open
+			fresh, err := client.Open(testName, channel.Nop{})
+			require.NoError(t, err)
+			say(fresh)
+			say(old)
+			p.step()
+		}
+		for range 5 {
+			p.step()
+		}
+		require.NotNil(t, p.ends[1].result, "control %v", control)
+		require.Equal(t, slices.Repeat([]string{"Closed"}, server.open), calls, "control %v", control)
 	}
-	require.NotNil(t, p.ends[1].result)
-	require.NotContains(t, calls, "ReceivedBunch")
 }
 
-// aborter ends its connection when it hears of an ack.
+// aborter ends its connection when told of an ack, and notes what it is called for from then on.
 type aborter struct {
 	channel.Nop
 	conn       *Conn
-	name       *[]string
+	calls      *[]string
+	open       int // channels when it ended the connection
 	abortOnAck bool
 	done       bool
 }
 
-func (a *aborter) ReceivedBunch(*channel.Channel, *bunch.In) {
+func (a *aborter) note(call string) {
 	if a.done {
-		*a.name = append(*a.name, "ReceivedBunch")
+		*a.calls = append(*a.calls, call)
 	}
 }
 
+func (a *aborter) ReceivedBunch(*channel.Channel, *bunch.In) { a.note("ReceivedBunch") }
+
+func (a *aborter) Closed(*channel.Channel, channel.CloseReason) { a.note("Closed") }
+
 func (a *aborter) ReceivedAck(*channel.Channel, int64) {
+	a.note("ReceivedAck")
 	if a.abortOnAck && !a.done {
-		a.done = true
+		a.done, a.open = true, a.conn.Table().Len()
 		a.conn.Abort(a.conn.Now(), "enough")
 	}
 }
