@@ -97,6 +97,8 @@ func (o *openings) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units 
 	*o = append(*o, id)
 }
 func (*openings) Sent(channel.Conn, int64, []bridge.Sent)                        {}
+func (*openings) Carried(channel.Conn, uint32, int64, layout.Mask)               {}
+func (*openings) Closing(channel.Conn, uint32, channel.CloseReason)              {}
 func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
 func (*openings) Set(channel.Conn, netguid.GUID, layout.Mask)                    {}
 func (*openings) Stepping()                                                      {}

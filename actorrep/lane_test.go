@@ -122,7 +122,7 @@ func (l *lane) open(v *view, w *bitio.Writer, _ layout.Mask) bool {
 	l.post(letter{kind: bridge.Open, place: v.id, data: w.Bytes(), bits: w.Len(), v: v})
 	return true
 }
-func (l *lane) reliable(v *view, w *bitio.Writer, _ bool) bool {
+func (l *lane) reliable(v *view, w *bitio.Writer, _ bool, _ layout.Mask) bool {
 	if w.Err() != nil || w.Len() > l.room(v)*lanePacket || l.refuse() {
 		return false
 	}

@@ -273,7 +273,7 @@ func (v *view) speak(last bool) bool {
 			}
 			return false
 		}
-		if !p.out.reliable(v, w, false) {
+		if !p.out.reliable(v, w, false, m) {
 			return false
 		}
 		v.toldAud = v.aud

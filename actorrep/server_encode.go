@@ -230,7 +230,7 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 				continue
 			}
 		}
-		if part == 0 || !p.out.reliable(v, w, false) {
+		if part == 0 || !p.out.reliable(v, w, false, part) {
 			v.reason = ReasonNoRoom
 			return // the rest stays dirty
 		}

@@ -195,7 +195,7 @@ func (v *view) openMore(last bool) bool {
 		if part == 0 && v.giveUp(w, m) != 0 {
 			continue
 		}
-		if part == 0 && m != 0 || !p.out.reliable(v, w, true) {
+		if part == 0 && m != 0 || !p.out.reliable(v, w, true, part) {
 			v.reason = ReasonNoRoom
 			return false
 		}

@@ -23,8 +23,8 @@ type outlet interface {
 	introduce() bool
 	// open opens an actor with its first values. known is the units that the client then has: those that were sent, and those that are zero and weren't.
 	open(v *view, w *bitio.Writer, known layout.Mask) bool
-	// reliable sends messages of an actor, in order. apart puts them into a bunch of their own.
-	reliable(v *view, w *bitio.Writer, apart bool) bool
+	// reliable sends messages of an actor, in order; they have the values of units. apart puts them into a bunch of their own.
+	reliable(v *view, w *bitio.Writer, apart bool, units layout.Mask) bool
 	// close closes an actor's channel: the actor disappears or sleeps.
 	close(v *view, reason channel.CloseReason) bool
 	// gone says that an actor without a channel was destroyed or torn off.
@@ -177,7 +177,7 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer, known layout.Mask) bool {
 	return true
 }
 
-func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
+func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool, units layout.Mask) bool {
 	if v.ch == nil {
 		return false
 	}
@@ -187,6 +187,9 @@ func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
 	}
 	if v.carry != nil {
 		v.carry.bunches += v.ch.NumOutRec() - before
+	}
+	if obs := o.peer.world.observer; obs != nil && units != 0 {
+		obs.Carried(o.conn, v.id, v.ch.OutSequence(), units)
 	}
 	return true
 }
@@ -221,6 +224,9 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 		return false
 	}
 	p := o.peer
+	if p.world.observer != nil {
+		p.world.observer.Closing(o.conn, ch.Index(), reason)
+	}
 	if p.closing == nil {
 		p.closing = map[*Base]closing{}
 	}
@@ -323,21 +329,21 @@ var (
 // removedOutlet is the outlet of a connection after RemoveConn: nothing can be sent.
 type removedOutlet struct{}
 
-func (removedOutlet) begin(time.Duration) bool                    { return false }
-func (removedOutlet) end()                                        {}
-func (removedOutlet) introduce() bool                             { return false }
-func (removedOutlet) open(*view, *bitio.Writer, layout.Mask) bool { return false }
-func (removedOutlet) reliable(*view, *bitio.Writer, bool) bool    { return false }
-func (removedOutlet) close(*view, channel.CloseReason) bool       { return true }
-func (removedOutlet) gone(farewell) bool                          { return false }
-func (removedOutlet) refused(wire.Refusal) bool                   { return false }
-func (removedOutlet) chunk([]byte, int) (packet int64, ok bool)   { return 0, false }
-func (removedOutlet) drained(*view) bool                          { return true }
-func (removedOutlet) room(*view) int                              { return 0 }
-func (removedOutlet) newRoom() int                                { return 0 }
-func (removedOutlet) largest() int                                { return 0 }
-func (removedOutlet) budget() int                                 { return 0 }
-func (removedOutlet) freeBits() int                               { return 0 }
-func (removedOutlet) packetBits() int                             { return 0 }
-func (removedOutlet) now() time.Duration                          { return 0 }
-func (removedOutlet) fail(error)                                  {}
+func (removedOutlet) begin(time.Duration) bool                              { return false }
+func (removedOutlet) end()                                                  {}
+func (removedOutlet) introduce() bool                                       { return false }
+func (removedOutlet) open(*view, *bitio.Writer, layout.Mask) bool           { return false }
+func (removedOutlet) reliable(*view, *bitio.Writer, bool, layout.Mask) bool { return false }
+func (removedOutlet) close(*view, channel.CloseReason) bool                 { return true }
+func (removedOutlet) gone(farewell) bool                                    { return false }
+func (removedOutlet) refused(wire.Refusal) bool                             { return false }
+func (removedOutlet) chunk([]byte, int) (packet int64, ok bool)             { return 0, false }
+func (removedOutlet) drained(*view) bool                                    { return true }
+func (removedOutlet) room(*view) int                                        { return 0 }
+func (removedOutlet) newRoom() int                                          { return 0 }
+func (removedOutlet) largest() int                                          { return 0 }
+func (removedOutlet) budget() int                                           { return 0 }
+func (removedOutlet) freeBits() int                                         { return 0 }
+func (removedOutlet) packetBits() int                                       { return 0 }
+func (removedOutlet) now() time.Duration                                    { return 0 }
+func (removedOutlet) fail(error)                                            {}

@@ -154,7 +154,7 @@ func (r *recording) release(id uint32) {
 	r.free = append(r.free, id)
 }
 
-func (r *recording) reliable(v *view, w *bitio.Writer, _ bool) bool {
+func (r *recording) reliable(v *view, w *bitio.Writer, _ bool, _ layout.Mask) bool {
 	if w.Err() != nil || !r.tape.Put(bridge.Values, v.id, w.Bytes(), w.Len()) {
 		return false
 	}

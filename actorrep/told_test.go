@@ -473,6 +473,12 @@ func (o *watcher) Sent(_ channel.Conn, _ int64, records []bridge.Sent) {
 		o.log = append(o.log, fmt.Sprintf("sent %v %b %s", r.Actor, r.Units, r.Waited))
 	}
 }
+func (o *watcher) Carried(_ channel.Conn, _ uint32, _ int64, units layout.Mask) {
+	o.log = append(o.log, fmt.Sprintf("carried %b", units))
+}
+func (o *watcher) Closing(_ channel.Conn, _ uint32, reason channel.CloseReason) {
+	o.log = append(o.log, fmt.Sprintf("closing %v", reason))
+}
 func (o *watcher) Set(_ channel.Conn, id netguid.GUID, units layout.Mask) {
 	o.log = append(o.log, fmt.Sprintf("set %v %b", id, units))
 }

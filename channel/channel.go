@@ -177,6 +177,9 @@ func (ch *Channel) Closing() bool { return ch.closing || ch.closed }
 // NumOutRec is the number of reliable bunches that aren't acked.
 func (ch *Channel) NumOutRec() int { return ch.out.len() }
 
+// OutSequence is the number in the channel of the newest reliable bunch, as on the wire: what SendBunch was given last is in it.
+func (ch *Channel) OutSequence() int64 { return int64(ch.table.wireSeq(ch.out.next - 1)) }
+
 // NumInRec is the number of reliable bunches received that wait for earlier ones.
 func (ch *Channel) NumInRec() int { return ch.early() }
 

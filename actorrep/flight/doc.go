@@ -39,7 +39,8 @@
 //
 // Its film has what the client showed, predicted and interpolated values too, the calls that came and that it made, and how far each
 // correction moved its prediction. Add the file to the page of the server's film, by the button at the top right: the page finds out by
-// the packets which connection it is of and how far the clocks of both ends are apart, and shows the server's values, what had arrived by the
+// the packets which connection it is of and how far the clocks of both ends are apart, also when some packets have wrong times, and tells the time by the client's clock
+// too. It shows the server's values, what had arrived by the
 // acks, and what the client showed, side by side. In one process View.Clients does the same.
 // With a client's film Why says of each packet whether it came, when its values were set at the client, and whether the client's own code has set
 // something else since. An actor that was sent and isn't at the client is red.
@@ -47,13 +48,13 @@
 // # What is kept
 //
 // The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors, and which
-// calls, were in which packet; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
+// calls, were in which packet, in records and in reliable bunches; why an actor's channel was closed; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
 // recorder keeps which packets came, and which values they set. Without its film, what a client had is worked out: it had a value from about the
 // middle between the sending of its packet and the ack on. What it showed, such as a prediction, only its own film has. Calls' parameters aren't
 // kept.
 //
 // The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
-// and notes that: nobody gets such a value, and the film doesn't show it either.
+// and notes that: nobody gets such a value, and the film doesn't show it either. The field's row is red from then until the world is told.
 //
 // A film has values that only their owners may see. Show it only to people who may see all of them.
 //

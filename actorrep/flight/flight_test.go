@@ -156,6 +156,7 @@ type film struct {
 	Classes    []struct{ Name string }
 	Client     bool
 	Notes      []note
+	Unsaid     [][]any
 	Actors     []*actor
 	Conns      []*conn
 }
@@ -217,7 +218,9 @@ type record struct {
 	Actor         int
 	Units, Waited string
 	Opens, Calls  bool
+	Closes        bool
 	Seq           int
+	Of            float64 // the time whose values a reliable bunch has
 }
 
 func (r *rig) film(v flight.View) (d film, page string) { return read(r.t, r.rec.Take(), v) }
@@ -283,6 +286,7 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 		rec := record{Packet: packets[raw[0].(float64)], Actor: int(raw[1].(float64)), Units: raw[2].(string)}
 		if len(raw) > 3 {
 			rec.Opens, rec.Calls, rec.Waited = raw[3].(float64) == 1, raw[3].(float64) == 2, raw[5].(string)
+			rec.Closes, rec.Of = raw[3].(float64) == 3, raw[4].(float64)
 		}
 		if len(raw) > 6 {
 			rec.Seq = int(raw[6].(float64))

@@ -23,6 +23,9 @@ const (
 	kindAppears          // 0, actor, class; at a client, as the next two
 	kindGone             // 0, actor
 	kindValue            // part, actor, its value in JSON
+	kindCarried          // channel, number of a reliable bunch in it, units whose values it has
+	kindClosing          // channel, 0, reason
+	kindUnsaid           // 0, actor, all units that the game has set and nobody is told of
 	kindMore             // a record of the packet of the record before: actor, units, why they waited
 	kindRun              // how many more records like the kindNext before, each of an actor whose number is higher by as much
 	kindNext             // as kindMore, with the same units and without a wait: kindNext + what the actor's number is higher by
@@ -194,7 +197,7 @@ func entries(pages []page, f func(e *entry)) {
 				e.a, e.b = uint(), uint()
 			case kindSent, kindGone:
 				e.a = uint()
-			case kindCorrected, kindAppears:
+			case kindCorrected, kindAppears, kindCarried, kindClosing, kindUnsaid:
 				e.a, e.b = uint(), uint()
 			case kindRecord, kindCall:
 				e.a, e.b, e.text = uint(), uint(), text()

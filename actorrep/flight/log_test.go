@@ -43,7 +43,7 @@ func TestLog(t *testing.T) {
 		case kindAcked, kindLost, kindReceived, kindLook:
 			e.kind, e.a, e.b = kind, 0, 0
 			l.begin(kind, at, e.conn).uint(uint64(e.packet))
-		case kindOpening, kindBunch, kindCorrected, kindAppears:
+		case kindOpening, kindBunch, kindCorrected, kindAppears, kindCarried, kindClosing, kindUnsaid:
 			e.kind = kind
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).uint(e.b)
 		case kindRecord:

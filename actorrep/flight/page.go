@@ -14,8 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 var (
@@ -35,7 +37,8 @@ type shownFilm struct {
 	Steps   []float64
 	Classes []shownClass
 	Notes   []shownNote
-	Actors  int // how many lines are actors
+	Unsaid  list // [index of the actor, or -1 for all, "units", time]: all that the game has set and nobody is told of, from then on
+	Actors  int  // how many lines are actors
 }
 
 // shownConn is a connection's packets, and the records that they carried. They are kept as the elements of JSON's lists.
@@ -49,8 +52,8 @@ type shownFilm struct {
 //	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
 //
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
-// reliable bunch of its channel: calls, or values too large for a record; it has no units. Kind 3 is the one that closes it. A reliable bunch's record ends in its number in
-// its channel, which is the same when it is sent again.
+// reliable bunch of its channel: calls, with the values that must come before them, or values too large for a record; these too are of the time. Kind 3 is the one that
+// closes it, with the reason as its text. A reliable bunch's record ends in its number in its channel, which is the same when it is sent again.
 type shownConn struct {
 	ID      uint32
 	Name    string
@@ -85,6 +88,29 @@ type opening struct {
 	at    float64
 }
 
+// carried is what the log says of a reliable bunch: the units whose values it has, or why it closes its channel.
+type carried struct {
+	at   time.Duration
+	what uint64
+}
+
+// A bunch's packet may be ahead of what the log then says of it, by less than soon: their clocks may differ by a tick. It is sent again for less than long:
+// later, its number may be another bunch's.
+const (
+	soon = 50 * time.Millisecond
+	long = 10 * time.Second
+)
+
+// carriedAt is the newest in a list as of a bunch's packet.
+func carriedAt(list []carried, at time.Duration) (c carried, ok bool) {
+	for _, next := range slices.Backward(list) {
+		if next.at <= at+soon {
+			return next, next.at > at-long
+		}
+	}
+	return carried{}, false
+}
+
 // builder makes the log's part of the document.
 type builder struct {
 	view     View
@@ -92,8 +118,11 @@ type builder struct {
 	client   bool
 	scene    *scene
 	conns    map[uint32]*shownConn
-	channels map[[2]uint64]opening // by connection and channel
+	channels map[[2]uint64]opening   // by connection and channel
+	values   map[[3]uint64][]carried // by connection, channel and number
+	closings map[[2]uint64][]carried // by connection and channel
 	byID     map[netguid.GUID][]int
+	unsaid   list
 	notes    []shownNote
 }
 
@@ -126,6 +155,15 @@ func (b *builder) add(e *entry) {
 		b.notes = append(b.notes, shownNote{at, e.conn, fmt.Sprintf("%v: %s", netguid.GUID(e.a), text), b.actor(netguid.GUID(e.a), at)})
 		return
 	}
+	switch e.kind {
+	case kindCarried, kindClosing: // of their bunches
+		return
+	case kindUnsaid:
+		if i := b.actor(netguid.GUID(e.a), at); i >= 0 || e.a == 0 {
+			b.unsaid = fmt.Appendf(b.unsaid, "[%d,\"%x\",%v],", i, e.b, at)
+		}
+		return
+	}
 	c := b.conns[e.conn]
 	if c == nil {
 		c = &shownConn{ID: e.conn, Name: b.view.Names[e.conn]}
@@ -149,8 +187,15 @@ func (b *builder) add(e *entry) {
 		case ok && e.b&1 != 0:
 			b.record(c, e, o.id, o.units, ofOpening, o.at)
 		case ok && e.b&2 != 0:
+			if why, known := carriedAt(b.closings[place], e.at); known {
+				e.text = []byte(channel.CloseReason(why.what).String())
+			}
 			b.record(c, e, o.id, 0, ofClose, at)
 		case ok:
+			if v, known := carriedAt(b.values[[3]uint64{place[0], place[1], e.b >> 2}], e.at); known {
+				b.record(c, e, o.id, v.what, ofReliable, ms(v.at))
+				return
+			}
 			b.record(c, e, o.id, 0, ofReliable, at)
 		}
 	case kindCall:
@@ -278,6 +323,24 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 	if skip > 0 {
 		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, skip), "; ")
 	}
+	b.values, b.closings = map[[3]uint64][]carried{}, map[[2]uint64][]carried{}
+	passed := -skip
+	entries(f.log, func(e *entry) {
+		if !b.shows(e) {
+			return
+		}
+		if passed++; passed <= 0 {
+			return
+		}
+		place := [2]uint64{uint64(e.conn), uint64(e.packet)}
+		switch e.kind {
+		case kindCarried:
+			key := [3]uint64{place[0], place[1], e.a}
+			b.values[key] = append(b.values[key], carried{e.at, e.b})
+		case kindClosing:
+			b.closings[place] = append(b.closings[place], carried{e.at, e.b})
+		}
+	})
 	entries(f.log, func(e *entry) {
 		if !b.shows(e) {
 			return
@@ -292,7 +355,7 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 // write writes a document.
 func (b *builder) write(w io.Writer, head shownFilm) error {
 	s := b.scene
-	head.Steps, head.Classes, head.Notes, head.Actors = s.steps, s.classes, b.notes, len(s.actors)
+	head.Steps, head.Classes, head.Notes, head.Actors, head.Unsaid = s.steps, s.classes, b.notes, len(s.actors), b.unsaid
 	to := base64.NewEncoder(base64.StdEncoding, w)
 	zip := gzip.NewWriter(to)
 	lines := json.NewEncoder(zip)

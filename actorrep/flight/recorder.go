@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -202,6 +203,16 @@ func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units l
 	r.log.begin(kindOpening, r.world.Now(), r.idOf(conn)).uint(uint64(ch)).uint(uint64(id)).uint(units)
 }
 
+// Carried notes which values a reliable bunch has.
+func (r observer) Carried(conn channel.Conn, ch uint32, sequence int64, units layout.Mask) {
+	r.log.begin(kindCarried, r.world.Now(), r.idOf(conn)).uint(uint64(ch)).uint(uint64(sequence)).uint(units)
+}
+
+// Closing notes why an actor's channel is closed.
+func (r observer) Closing(conn channel.Conn, ch uint32, reason channel.CloseReason) {
+	r.log.begin(kindClosing, r.world.Now(), r.idOf(conn)).uint(uint64(ch)).uint(0).uint(uint64(reason))
+}
+
 // Sent notes a packet's records of changed values.
 func (r observer) Sent(conn channel.Conn, packet int64, records []bridge.Sent) {
 	r.log.records(r.world.Now(), r.idOf(conn), packet, records)
@@ -267,24 +278,36 @@ func (r observer) Unsaid(id netguid.GUID, class string, l *layout.Layout, units 
 		return
 	case units == 0:
 		delete(r.unsaid, id)
+		r.log.begin(kindUnsaid, r.world.Now(), 0).uint(0).uint(uint64(id)).uint(0)
 		return
 	case len(r.unsaid) == maxUnsaid:
 		clear(r.unsaid)
+		r.log.begin(kindUnsaid, r.world.Now(), 0).uint(0).uint(0).uint(0) // of all
 	}
 	fresh := units &^ r.unsaid[id]
 	r.unsaid[id] = units
+	r.log.begin(kindUnsaid, r.world.Now(), 0).uint(0).uint(uint64(id)).uint(units)
 	var names []string
+	var sets, inPlace bool
 	for _, f := range l.Fields {
 		if f.Mask&fresh != 0 {
 			names = append(names, f.Name)
+			if t := l.Type.FieldByIndex(f.Index).Type; reflect.PointerTo(t).Implements(pusher) { // a Var
+				sets, inPlace = true, inPlace || t.Field(0).Type.Kind() == reflect.Slice
+			}
 		}
 	}
 	if len(names) == 0 {
 		return
 	}
 	what := "call its setter, or MarkDirty"
-	if sleeps {
+	switch {
+	case sleeps:
 		what = "it sleeps; call FlushDormancy"
+	case inPlace:
+		what = "call Set with a copy, or MarkDirty: a slice that Get returned was changed in place"
+	case sets:
+		what = "call Set, or MarkDirty"
 	}
 	r.note(0, id, fmt.Sprintf("%s %v: the game set %s, and nobody is told: %s", class, id, strings.Join(names, ", "), what))
 }

@@ -11,7 +11,7 @@ async function unpack(text) {
   const raw = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
   const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
   const lines = (await new Response(stream).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
-  for (const key of ["Steps", "Classes", "Notes"]) film[key] = film[key] || [];
+  for (const key of ["Steps", "Classes", "Notes", "Unsaid"]) film[key] = film[key] || [];
   const rest = lines.slice(1);
   film.Actors = rest.slice(0, film.Actors);
   film.Conns = rest.slice(film.Actors.length);
@@ -62,6 +62,7 @@ function index(c) {
   if (c.byActor) return c;
   c.byActor = new Map();
   c.known = new Map();
+  c.turned = new Map();
   for (const r of c.Records) {
     if (!c.byActor.has(r.Actor)) c.byActor.set(r.Actor, []);
     c.byActor.get(r.Actor).push(r);
@@ -83,11 +84,15 @@ function known(c, n, p) {
   return k;
 }
 
-// stepOf is the Step whose values a record has.
-const stepOf = (c, r) => stepAt((r.Opens ? r.Of : c.Sent[r.Packet].At) + 0.5);
+// stepOf is the Step whose values a record has: a reliable bunch has those of when it was made.
+const stepOf = (c, r) => stepAt((r.Opens || r.Reliable ? r.Of : c.Sent[r.Packet].At) + 0.5);
 
-// join puts a client's film beside the connection that it is of, and returns why it can't. The clocks of both ends differ by what makes
-// each packet arrive after it was sent, and before the server knew that it was acked.
+// quantile is a list's element below which a share of the list is. It sorts the list.
+const quantile = (list, share) => list.sort((a, b) => a - b)[Math.floor(share * (list.length - 1))];
+
+// join puts a client's film beside the connection that it is of, and returns why it can't. The packets' numbers say which one that is. The clocks of both
+// ends differ by what makes packets arrive after they were sent, and before the server knew that they were acked. Some may have wrong times: after a stall a
+// ticker's times are old.
 function join(client) {
   if (!client.Client) return "this isn't the film of a client";
   const from = client.Conns.find(k => k.Got.length);
@@ -95,33 +100,36 @@ function join(client) {
   const got = new Map(from.Got), ids = from.Got.map(([id]) => id), oldest = Math.min(...ids.slice(0, 100)), newest = Math.max(...ids.slice(-100));
   let best = null;
   for (const c of film.Conns) {
-    let lo = -Infinity, hi = Infinity, wrong = 0, n = 0;
+    const after = [], before = [];
+    let wrong = 0;
     for (const p of c.Sent) {
       const at = got.get(p.ID);
       if (at === undefined) {
         if (p.Fate === 1 && p.ID > oldest && p.ID < newest) wrong++;
         continue;
       }
-      n++;
-      hi = Math.min(hi, at - p.At);
-      if (p.Fate === 1) lo = Math.max(lo, at - p.Told);
+      after.push(at - p.At);
+      if (p.Fate === 1) before.push(at - p.Told);
     }
-    const share = wrong / n;
-    if (n < 3 || lo > hi + 20 || share > 0.02) continue;
-    if (!best || share < best.share || share === best.share && c === conn) best = { c, share, ahead: lo > -Infinity ? (lo + hi) / 2 : hi };
+    const n = after.length, share = wrong / n;
+    if (n < 3 || share > 0.02) continue;
+    const hi = quantile(after, 0.05), lo = before.length ? quantile(before, 0.95) : hi;
+    if (lo > hi + 20) continue;
+    if (!best || share < best.share || share === best.share && c === conn) best = { c, share, ahead: (lo + hi) / 2 };
   }
   if (!best) return "the client's packets are those of no connection here, or of a time that isn't in this film";
   const { c, ahead } = best;
   for (const k of client.Steps.keys()) client.Steps[k] -= ahead;
   const byID = new Map();
   film.Actors.forEach((a, n) => byID.set(a.ID, [...(byID.get(a.ID) || []), n]));
-  const end = film.Steps[film.Steps.length - 1] + 1000, from0 = a => film.Steps[a.From], to0 = a => a.To < 0 ? end : film.Steps[a.To];
-  for (const p of c.Sent) if (got.has(p.ID)) p.Got = got.get(p.ID) - ahead;
+  const end = film.Steps[film.Steps.length - 1] + 1000, from0 = a => a.From ? film.Steps[a.From] : -Infinity, to0 = a => a.To < 0 ? end : film.Steps[a.To];
+  // One offset for all packets is off by some ms for each: it came after it was sent, and before its ack.
+  for (const p of c.Sent) if (got.has(p.ID)) p.Got = Math.min(Math.max(got.get(p.ID) - ahead, p.At), p.Fate === 1 ? p.Told : Infinity);
   c.byActor = undefined;
-  c.shown = { Steps: client.Steps, actors: new Map(), of: new Map(), sets: new Map(), known: new Map(), turns: Math.ceil(client.Actors.length / 256) }; // a client's film looks at 256 actors that it doesn't own in turn
+  c.shown = { ahead, Steps: client.Steps, actors: new Map(), of: new Map(), sets: new Map(), known: new Map(), turns: Math.ceil(client.Actors.length / 256) }; // a client's film looks at 256 actors that it doesn't own in turn
   client.Actors.forEach((a, i) => {
-    const start = client.Steps[a.From];
-    const n = (byID.get(a.ID) || []).findLast(n => from0(film.Actors[n]) <= start + 1);
+    const start = client.Steps[a.From], stop = a.To < 0 ? Infinity : client.Steps[a.To];
+    const n = stop < film.Steps[0] ? undefined : (byID.get(a.ID) || []).findLast(n => from0(film.Actors[n]) <= start + 1);
     c.shown.of.set(i, n === undefined ? -1 : n);
     if (n !== undefined && start < to0(film.Actors[n]) + 5000) c.shown.actors.set(n, [...(c.shown.actors.get(n) || []), a]);
   });
@@ -167,8 +175,53 @@ function unitsOf(a, p) {
   return a.placeUnits;
 }
 
-// had is the Step whose value of a part a connection had at a time, by its acks; -1 if none is known.
+// ended is the record that has closed an actor's channel by a time at which that is known to have come, if the client then doesn't have the actor; else undefined.
+function ended(c, n, time) {
+  let list = index(c).turned.get(n);
+  if (!list) {
+    list = [];
+    for (const r of c.byActor.get(n) || []) {
+      const k = c.Sent[r.Packet];
+      // A copy of a bunch changes nothing.
+      if ((r.Opens || r.Closes) && arrived(k) && !list.some(o => o.r.Seq === r.Seq && o.r.Opens === r.Opens && k.At < c.Sent[o.r.Packet].At + 10000)) list.push({ r, at: arrival(k) });
+    }
+    c.turned.set(n, list.sort((a, b) => a.at - b.at));
+  }
+  const i = last(list, time, e => e.at), r = i < 0 ? undefined : list[i].r;
+  return r && r.Closes && r.Waited !== "Dormancy" ? r : undefined;
+}
+
+// unsaid is when the film found that the game had set a part and that nobody is told, if that is so at a time; else undefined.
+function unsaid(n, p, time) {
+  const i = film.Unsaid.findLastIndex(([actor, , at]) => at <= time && (actor === n || actor < 0)), [actor, units] = film.Unsaid[i] || [-1];
+  if (actor < 0 || !p.Units || !overlap(units, p.Units)) return undefined;
+  let at = film.Unsaid[i][2];
+  for (let k = i; k >= 0 && film.Unsaid[k][0] >= 0; k--) {
+    if (film.Unsaid[k][0] !== n) continue;
+    if (!overlap(film.Unsaid[k][1], p.Units)) break;
+    at = film.Unsaid[k][2];
+  }
+  return at;
+}
+
+// came is the times at which a client's world set a part to values that came, in the film of a client that is shown alone.
+function came(c, n, p) {
+  const units = unitsOf(film.Actors[n], p), key = "came " + n + " " + units;
+  if (!index(c).known.has(key)) c.known.set(key, c.Set.filter(([i, u]) => i === n && overlap(u, units)).map(([, , at]) => at));
+  return c.known.get(key);
+}
+
+// cameAs is how a change of a part came about, in the film of a client that is shown alone.
+function cameAs(c, n, p, i) {
+  const step = p.At[i], list = came(c, n, p), at = list[last(list, film.Steps[step] + 0.5, same)], turns = Math.ceil(film.Actors.length / 256);
+  if (at > (film.Steps[step - turns] ?? -Infinity)) return "came at " + seconds(at);
+  if (p.Drawn) return p.Drawn === "predict" ? "the client's prediction" : "interpolated";
+  return i ? "the client's own code set it" : "it had it when it appeared in the film";
+}
+
+// had is the Step whose value of a part a connection had at a time, by its acks; -1 if none is known, or if it doesn't have the actor any more.
 function had(c, n, p, time) {
+  if (ended(c, n, time)) return -1;
   const got = known(c, n, p).got, i = last(got, time, g => g.at);
   return i < 0 ? -1 : got[i].step;
 }
@@ -300,8 +353,8 @@ function why(c, n, p, step) {
   const a = film.Actors[n], changed = p.At[last(p.At, step, same)], from = film.Steps[changed];
   const list = recordsOf(c, n, p).filter(r => stepOf(c, r) >= changed && c.Sent[r.Packet].At <= t);
   if (list.length) return onItsWay(c, list[list.length - 1]);
-  const reliable = (index(c).byActor.get(n) || []).filter(r => r.Reliable && c.Sent[r.Packet].At + 0.5 >= from && c.Sent[r.Packet].At <= t);
-  if (reliable.length) return "set at " + seconds(from) + ", in no record since; perhaps in a reliable bunch of its channel, in packet " + c.Sent[reliable[0].Packet].ID;
+  const way = (index(c).byActor.get(n) || []).findLast(r => (r.Opens || r.Closes) && c.Sent[r.Packet].At <= t);
+  if (way && way.Closes && way.Waited !== "Dormancy") return closed(c, way);
   const later = recordsOf(c, n, p).find(r => c.Sent[r.Packet].At > t);
   if (later) return "set at " + seconds(from) + ", sent at " + seconds(c.Sent[later.Packet].At) + (later.Waited ? " (" + later.Waited + ")" : "");
   const first = c.Sent.length ? c.Sent[0].At : Infinity, only = p.Only ? "; its condition is " + p.Only : "";
@@ -310,15 +363,21 @@ function why(c, n, p, step) {
     return "the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet";
   if (from < first) return "set before the film's first packet" + only;
   if (!index(c).byActor.has(n)) return unsent;
-  const others = new Set(c.Records.filter(r => r.Actor !== n && c.Sent[r.Packet].At > from && c.Sent[r.Packet].At <= t).map(r => r.Packet)).size;
-  return "set at " + seconds(from) + ", and not sent in this film" + only + (others ? "; " + others + " packets with other actors went since: it waits for its turn; Explain says why" : "");
+  if (p.Only === "initial") return "set at " + seconds(from) + ", and not sent" + only + ": a change after the opening is never sent";
+  return "set at " + seconds(from) + ", and not sent in this film" + only;
+}
+
+// closed says what closed an actor's channel.
+function closed(c, r) {
+  const k = c.Sent[r.Packet], why = { Destroyed: "it was destroyed", Relevancy: "it isn't relevant to this connection any more", TearOff: "it was torn off, and is the client's own", Dormancy: "it sleeps" };
+  return "its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + (why[r.Waited] ? ": " + why[r.Waited] : "");
 }
 
 const unsent = "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; Explain says which";
 
 // onItsWay says what became of a record at the moment that is shown, of which the client hasn't set the values.
 function onItsWay(c, r) {
-  const k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : "packet ";
+  const k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : r.Reliable ? "a reliable bunch of its channel, in packet " : "packet ";
   if (k.Got !== undefined && k.Got <= t) return what + k.ID + ", came at " + seconds(k.Got) + ", and isn't set";
   if (k.Got === undefined && k.Fate === 2 && k.Told <= t) return what + k.ID + " was lost; it is to be sent again";
   if (k.Got === undefined && k.Fate === 2) return what + k.ID + " is lost, which isn't known before " + seconds(k.Told);
@@ -344,19 +403,23 @@ function local(c, n, p, q, shown, came) {
 // missing says why a client doesn't show an actor, and whether it should.
 function missing(c, n) {
   const list = (index(c).byActor.get(n) || []).filter(r => c.Sent[r.Packet].At <= t), r = list.findLast(r => r.Opens || r.Closes), k = r && c.Sent[r.Packet];
-  const ended = (c.shown.actors.get(n) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
+  const until = ((c.shown && c.shown.actors.get(n)) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
   if (!list.length) {
     const later = (index(c).byActor.get(n) || []).find(r => r.Opens);
     return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent, false];
   }
-  if (r && r.Closes) return ["its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + ": it isn't relevant to this connection any more, or was torn off", false];
+  if (r && r.Closes) return [closed(c, r), false];
   if (r && !(k.Got <= t)) return [onItsWay(c, r), true];
   const came = r ? "the opening of its channel, in packet " + k.ID + ", came at " + seconds(k.Got) : "its channel was opened before this film";
-  return [came + (ended !== undefined ? "; the client had it until " + seconds(ended) : "; the client's film doesn't have it: was its class registered before the client's recorder was made?"), true];
+  return [came + (until !== undefined ? "; the client had it until " + seconds(until) : "; the client's film doesn't have it: was its class registered before the client's recorder was made?"), true];
 }
 
-// gone reports whether the film of a connection's client has a moment, and not an actor in it.
-const gone = (c, n) => Boolean(c && c.shown && c.shown.Steps.length && c.shown.Steps[0] <= t && t <= c.shown.Steps[c.shown.Steps.length - 1] && !shownAt(c, n, t));
+// gone reports whether a connection's client doesn't have an actor: its film has the moment, and not the actor in it; without a film, by what closed its channel.
+function gone(c, n) {
+  if (!c) return false;
+  const s = c.shown, filmed = s && s.Steps.length && s.Steps[0] <= t && t <= s.Steps[s.Steps.length - 1];
+  return Boolean(filmed ? !shownAt(c, n, t) : ended(c, n, t));
+}
 
 function showActors() {
   const step = stepAt(t);
@@ -374,16 +437,22 @@ function showActors() {
 function showFields() {
   const a = film.Actors[actor], step = stepAt(t);
   el("which").textContent = a ? film.Classes[a.Class].Name + " " + a.ID + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
-  const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor);
+  const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor) ? missing(conn, actor) : null;
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
   rows("fields", list, (p, tr) => {
     const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
     const q = shown && shown.a.Parts.find(q => q.Name === p.Name), own = q && at(q, shown.step) !== s ? local(conn, actor, p, q, shown, c) : "";
-    const late = conn && c !== s && !(q && at(q, shown.step) === s), apart = lost || late && c !== undefined || q && !p.Drawn && at(q, shown.step) !== s;
+    if (film.Client) {
+      tr.className = p.Name === part ? "picked" : "";
+      const list = conn ? came(conn, actor, p) : [], i = last(list, t, same), change = last(p.At, step, same);
+      return [left(p.Name), left(value(s)), left(i < 0 ? "not in this film" : seconds(list[i])), left(""), left(conn && change >= 0 ? cameAs(conn, actor, p, change) : "")];
+    }
+    const untold = unsaid(actor, p, t), silent = untold === undefined ? "" : "at " + seconds(untold) + " the game was found to have set another value, and nobody is told: what the server has here is what it was told last";
+    const late = conn && c !== s && !(q && at(q, shown.step) === s), apart = silent || (lost ? lost[1] : late && c !== undefined || q && !p.Drawn && at(q, shown.step) !== s);
     tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
-    const reason = lost ? (p === list[0] ? missing(conn, actor)[0] : "") : [own, late ? (own && "of the newest: ") + why(conn, actor, p, step) : ""].filter(x => x).join("; ");
-    return [left(p.Name), left(value(s)), left(conn && !film.Client ? c === undefined ? "not known" : value(c) : ""),
-      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn && !film.Client ? reason : "")];
+    const reason = lost ? [silent, p === list[0] ? lost[0] : ""].filter(x => x).join("; ") : [silent, own, late ? (own && "of the newest: ") + why(conn, actor, p, step) : ""].filter(x => x).join("; ");
+    return [left(p.Name), left(value(s)), left(!conn ? "" : c !== undefined ? value(c) : lost && !conn.shown ? "not there" : "not known"),
+      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn ? reason : silent)];
   }, p => { part = p.Name; show(); });
 }
 
@@ -404,10 +473,10 @@ function ways(a, p) {
       const k = conn.Sent[r.Packet], of = film.Steps[stepOf(conn, r)];
       if (of < from || of >= until) continue;
       if (!told.length) waited = (k.At - from > 1 ? "waited " + (k.At - from).toFixed(0) + " ms" + (r.Waited ? " (" + r.Waited + ")" : "") + ", " : "");
-      const again = (r.Opens ? "with the opening of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
+      const again = (r.Opens ? "with the opening of its channel, " : r.Reliable ? "with a reliable bunch of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
       told.push(again + k.ID + " at " + seconds(k.At) + ": " + fate(k));
     }
-    const way = told.length ? waited + told.join("; ") : !conn ? "" : !records.length && p.Only ? "not sent; its condition is " + p.Only : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
+    const way = conn && film.Client ? cameAs(conn, actor, p, i) : told.length ? waited + told.join("; ") : !conn ? "" : !records.length && p.Only ? "not sent; its condition is " + p.Only : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
     return { at: from, v: p.Of[i], way };
   });
 }
@@ -510,7 +579,13 @@ function showNotes() {
     const div = document.createElement("div");
     div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text;
     div.className = n === list[here] ? "here" : "";
-    div.onclick = () => { if (n.Actor >= 0) { actor = n.Actor; part = ""; } go(n.At); };
+    div.onclick = () => { if (n.Actor >= 0) {
+        const found = n.Text.includes("nobody is told") && film.Actors[n.Actor].Parts.find(p => unsaid(n.Actor, p, n.At) !== undefined);
+        actor = n.Actor;
+        part = found ? found.Name : "";
+      }
+      go(n.At);
+    };
     return div;
   }));
 }
@@ -528,7 +603,7 @@ function show() {
   drawn = true;
   requestAnimationFrame(() => {
     drawn = false;
-    el("now").textContent = seconds(t) + " s, Step " + stepAt(t);
+    el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" : "");
     drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); link();
   });
 }

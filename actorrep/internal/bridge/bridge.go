@@ -58,6 +58,10 @@ type Observer interface {
 	Stepping()
 	// Opening says that an actor's channel is about to be opened, with the values of units.
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
+	// Carried says that the reliable bunch with a number in an actor's channel has the values of units, with calls or because they are large.
+	Carried(conn channel.Conn, ch uint32, sequence int64, units layout.Mask)
+	// Closing says that an actor's channel is closed now, and why.
+	Closing(conn channel.Conn, ch uint32, reason channel.CloseReason)
 	// Sent says that a packet carries records of changed values. records is valid until it returns.
 	Sent(conn channel.Conn, packet int64, records []Sent)
 	// Set says that a client's world has set units of an actor to values that came. They are numbered as the server numbers them.

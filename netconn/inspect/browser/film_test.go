@@ -146,7 +146,7 @@ func TestClientsFilm(t *testing.T) {
 	var apart []float64
 	ready := chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 4`, nil)
 	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate("file://"+client+"#t=10"), ready, chromedp.Text("#fields thead", &heads)))
-	require.Regexp(t, `field\s+the client showed\s+the connection has`, heads)
+	require.Regexp(t, `field\s+the client showed\s+last came at\s+why`, heads)
 	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate("file://"+file+"#t=10&conn=3"), ready,
 		chromedp.SetUploadFiles("#add", []string{file}), chromedp.Poll(`el("cut").textContent !== ""`, nil), chromedp.Text("#cut", &cut),
 		chromedp.SetUploadFiles("#add", []string{client}), chromedp.Poll(`conn && conn.shown`, nil), chromedp.Evaluate(`conn.Name`, &of),
@@ -367,7 +367,7 @@ func TestWhy(t *testing.T) {
 	require.NotContains(t, actors[0], "not there")
 	require.NotContains(t, actors[1], "apart")
 	require.Contains(t, actors[1], "not there")
-	require.Regexp(t, `not there\|its channel was closed at 2\.9\d+, in packet \d+: it isn't relevant to this connection any more, or was torn off`, fields["Kind"][1])
+	require.Regexp(t, `not there\|its channel was closed at 2\.9\d+, in packet \d+: it was torn off, and is the client's own`, fields["Kind"][1])
 	fields, actors = of("hidden", 8)
 	require.NotContains(t, actors[0], "apart")
 	require.Contains(t, actors[0], "not there")
