@@ -48,7 +48,7 @@
 // # What is kept
 //
 // The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors, and which
-// calls, were in which packet, in records and in reliable bunches; why an actor's channel was closed; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
+// calls, were in which packet, in records and in reliable bunches; why an actor's channel was closed; where each connection looks from, ten times a second while that moves; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
 // recorder keeps which packets came, and which values they set. Without its film, what a client had is worked out: it had a value from about the
 // middle between the sending of its packet and the ack on. What it showed, such as a prediction, only its own film has. Calls' parameters aren't
 // kept.

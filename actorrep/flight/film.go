@@ -23,7 +23,8 @@ import (
 type Film struct {
 	world func() (*actorrep.World, error) // of a server's, as its tape
 	tape  copied
-	shown *shown // of a client's
+	culls map[netguid.GUID]float64 // the distances from which its actors are relevant
+	shown *shown                   // of a client's
 	log   []page
 	names []procedure // that the log's calls are of
 	cut   string      // why the world's part ends early
@@ -79,7 +80,8 @@ type shownClass struct {
 type shownActor struct {
 	ID       string
 	Class    int
-	From, To int // Steps; To -1 is the end
+	From, To int     // Steps; To -1 is the end
+	Seen     float64 `json:",omitempty"` // the distance from which it is relevant, of one that is there at the end
 	Parts    []*shownPart
 
 	guid  netguid.GUID
@@ -227,6 +229,7 @@ func ms(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 
 var (
 	located = reflect.TypeFor[actorrep.Located]()
+	refers  = reflect.TypeFor[interface{ RefersNet() }]()
 	pusher  = reflect.TypeFor[layout.Pusher]()
 )
 
@@ -371,6 +374,10 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		}
 	case reflect.Float32, reflect.Float64:
 		return appendNumber(b, v.Float())
+	case reflect.Struct:
+		if v.Type().Implements(refers) { // a Ref is shown as its actor
+			return strconv.AppendQuote(b, netguid.GUID(v.Field(0).Uint()).String())
+		}
 	case reflect.String:
 		if s := v.String(); len(s) <= maxShown && !strings.ContainsFunc(s, escaped) {
 			return append(append(append(b, '"'), s...), '"')

@@ -172,6 +172,7 @@ type actor struct {
 	ID       string
 	Class    int
 	From, To int
+	Seen     float64
 	Parts    []part
 }
 
@@ -190,6 +191,7 @@ type conn struct {
 	Calls   []call
 	Got     [][2]float64
 	Set     []set
+	Views   [][]any
 }
 
 // set is that a client's world has set units of an actor.

@@ -26,6 +26,7 @@ const (
 	kindCarried          // channel, number of a reliable bunch in it, units whose values it has
 	kindClosing          // channel, 0, reason
 	kindUnsaid           // 0, actor, all units that the game has set and nobody is told of
+	kindView             // 0 none, 1 a place, 2 an actor's, from which a connection looks: actor, place in JSON
 	kindMore             // a record of the packet of the record before: actor, units, why they waited
 	kindRun              // how many more records like the kindNext before, each of an actor whose number is higher by as much
 	kindNext             // as kindMore, with the same units and without a wait: kindNext + what the actor's number is higher by
@@ -199,7 +200,7 @@ func entries(pages []page, f func(e *entry)) {
 				e.a = uint()
 			case kindCorrected, kindAppears, kindCarried, kindClosing, kindUnsaid:
 				e.a, e.b = uint(), uint()
-			case kindRecord, kindCall:
+			case kindRecord, kindCall, kindView:
 				e.a, e.b, e.text = uint(), uint(), text()
 			case kindValue:
 				e.a, e.text = uint(), text()

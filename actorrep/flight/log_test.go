@@ -34,7 +34,7 @@ func TestLog(t *testing.T) {
 		case kindValue:
 			e.kind, e.b, e.text = kind, 0, []byte(strings.Repeat("y", rnd.IntN(6*maxShown)))
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).bytes(e.text)
-		case kindCall:
+		case kindCall, kindView:
 			e.kind, e.text = kind, []byte(strings.Repeat("z", rnd.IntN(20)))
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).uint(e.b).bytes(e.text)
 		case kindSent, kindGone:

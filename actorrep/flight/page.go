@@ -51,6 +51,8 @@ type shownFilm struct {
 //
 //	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
 //
+//	Views    [time, 0 none, 1 a place or 2 an actor's, index of the actor, [x, y, z]]: where it looks from, from then on
+//
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
 // reliable bunch of its channel: calls, with the values that must come before them, or values too large for a record; these too are of the time. Kind 3 is the one that
 // closes it, with the reason as its text. A reliable bunch's record ends in its number in its channel, which is the same when it is sent again.
@@ -63,6 +65,7 @@ type shownConn struct {
 	Records list
 	Set     list
 	Calls   list
+	Views   list
 }
 
 // The kinds of records.
@@ -179,6 +182,12 @@ func (b *builder) add(e *entry) {
 		c.Got = fmt.Appendf(c.Got, "[%d,%v],", e.packet, at)
 	case kindLost:
 		c.Fates = fmt.Appendf(c.Fates, "[%d,2,%v],", e.packet, at)
+	case kindView:
+		i := -1
+		if e.packet == viewActor {
+			i = b.actor(netguid.GUID(e.a), at)
+		}
+		c.Views = fmt.Appendf(c.Views, "[%v,%d,%d,%s],", at, e.packet, i, e.text)
 	case kindOpening:
 		b.channels[[2]uint64{uint64(e.conn), uint64(e.packet)}] = opening{netguid.GUID(e.a), e.b, at}
 	case kindBunch:
@@ -313,6 +322,9 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 	b = &builder{view: v, names: f.names, client: f.shown != nil, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}}
 	for i, a := range s.actors {
 		b.byID[a.guid] = append(b.byID[a.guid], i)
+		if a.To < 0 {
+			a.Seen = f.culls[a.guid]
+		}
 	}
 	skip, cut := -f.entries, s.cut
 	entries(f.log, func(e *entry) {

@@ -65,7 +65,27 @@ type Recorder struct {
 	calledAt uint64
 	// unsaid is the units of actors that were noted as set without the world knowing.
 	unsaid map[netguid.GUID]layout.Mask
+	// views is where connections look from, by ID. step numbers the Steps.
+	views   map[uint32]*view
+	step    uint64
+	scratch []byte
 }
+
+// view is where a connection looks from: none, a place, or an actor's. at is when it was noted, step the last one in which the connection was there.
+type view struct {
+	of      uint64
+	actor   netguid.GUID
+	x, y, z float64
+	at      time.Duration
+	step    uint64
+}
+
+// The kinds of views.
+const (
+	viewNone = iota
+	viewPlace
+	viewActor
+)
 
 // procedure is one of a class.
 type procedure struct{ class, name string }
@@ -91,7 +111,7 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if err := cfg.Save.check(); err != nil {
 		return nil, err
 	}
-	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
+	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, views: map[uint32]*view{}, callOf: map[procedure]uint64{}}
 	pages := cfg.MaxBytes / pageBytes
 	r.log = log{pool: &r.pool, max: pages, keep: cfg.Keep}
 	if w.IsServer() {
@@ -175,6 +195,58 @@ type observer struct{ *Recorder }
 func (r observer) Stepping() {
 	r.saveDue(r.world.Now())
 	r.checkClock(r.world.Now())
+	r.look()
+}
+
+// A viewpoint that moves is noted at most once in viewEvery, and one that stands again after checkpoints: a log has only its last part.
+const viewEvery = 100 * time.Millisecond
+
+// look notes where connections look from.
+func (r *Recorder) look() {
+	now, n := r.world.Now(), 0
+	r.step++
+	for p := range r.world.Peers {
+		id := uint32(0)
+		if !p.IsReplay() {
+			id = r.idOf(p.Conn())
+		}
+		if id == 0 {
+			continue
+		}
+		n++
+		v, next := r.views[id], view{}
+		if v == nil {
+			v = &view{at: -checkpoints}
+			r.views[id] = v
+		}
+		x, y, z, ok := p.Viewpoint()
+		target := p.ViewTarget()
+		switch _, located := target.(actorrep.Located); {
+		case located && ok:
+			next.of, next.actor = viewActor, guidOf(target)
+		case ok:
+			next.of, next.x, next.y, next.z = viewPlace, x, y, z
+		}
+		moved := v.of != next.of || v.actor != next.actor || v.x != next.x || v.y != next.y || v.z != next.z
+		next.at, next.step = v.at, r.step
+		if now-v.at >= checkpoints || moved && (now-v.at >= viewEvery || v.of != next.of) {
+			next.at = now
+			r.scratch = appendNumber(append(r.scratch[:0], '['), next.x)
+			r.scratch = appendNumber(append(r.scratch, ','), next.y)
+			r.scratch = append(appendNumber(append(r.scratch, ','), next.z), ']')
+			r.log.begin(kindView, now, id).uint(next.of).uint(uint64(next.actor)).uint(0).bytes(r.scratch)
+		} else {
+			next.of, next.actor, next.x, next.y, next.z = v.of, v.actor, v.x, v.y, v.z
+		}
+		*v = next
+	}
+	if len(r.views) > n {
+		for id, v := range r.views {
+			if v.step != r.step {
+				delete(r.views, id)
+			}
+		}
+	}
 }
 
 // A tick is at most maxApart after the one before, so a Step that has the driver's Time isn't further away from it. When more than someSteps in a row are, the game's
@@ -340,6 +412,12 @@ func (r *Recorder) Take() *Film {
 	if r.shown != nil {
 		f.shown = r.shown.copy()
 		return f
+	}
+	f.culls = map[netguid.GUID]float64{}
+	for a := range r.world.All {
+		if d := a.(interface{ CullDistance() float64 }).CullDistance(); d > 0 && len(f.culls) < maxActors {
+			f.culls[guidOf(a)] = d
+		}
 	}
 	err := r.rec.Flush()
 	f.world, f.tape = silent(r.world), r.tape.take()

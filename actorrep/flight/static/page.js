@@ -117,7 +117,7 @@ function join(client) {
     if (lo > hi + 20) continue;
     if (!best || share < best.share || share === best.share && c === conn) best = { c, share, ahead: (lo + hi) / 2 };
   }
-  if (!best) return "the client's packets are those of no connection here, or of a time that isn't in this film";
+  if (!best) return "its packets are of no connection here, or of another time";
   const { c, ahead } = best;
   for (const k of client.Steps.keys()) client.Steps[k] -= ahead;
   const byID = new Map();
@@ -308,6 +308,16 @@ function drawMap() {
       g.fillText(film.Classes[a.Class].Name + " " + a.ID, x + 12, y + 4);
     }
   });
+  drawCross(g, to);
+}
+
+// drawCross draws where the connection looks from.
+function drawCross(g, to) {
+  const from = viewpoint(conn, t);
+  if (!from) return;
+  const [x, y] = to(from.at);
+  g.strokeStyle = css("text");
+  g.beginPath(); g.moveTo(x - 8, y); g.lineTo(x + 8, y); g.moveTo(x, y - 8); g.lineTo(x, y + 8); g.stroke();
 }
 
 const lineX = (time, width) => (time - film.Steps[0]) / Math.max(1, film.Steps[film.Steps.length - 1] - film.Steps[0]) * width;
@@ -361,19 +371,54 @@ function why(c, n, p, step) {
   const opening = (index(c).byActor.get(n) || []).find(r => r.Opens);
   if (opening && p.Only && p.Units && !recordsOf(c, n, p).length)
     return "the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet";
-  if (from < first) return "set before the film's first packet" + only;
-  if (!index(c).byActor.has(n)) return unsent;
+  const s = sight(c, n, t);
+  if (!index(c).byActor.has(n) && s && s.away > s.within) return unsent(c, n);
+  if (from < first || changed === 0) return "set before the film's first " + (from < first ? "packet" : "Step") + only;
+  if (!index(c).byActor.has(n)) return unsent(c, n);
   if (p.Only === "initial") return "set at " + seconds(from) + ", and not sent" + only + ": a change after the opening is never sent";
   return "set at " + seconds(from) + ", and not sent in this film" + only;
 }
 
 // closed says what closed an actor's channel.
 function closed(c, r) {
-  const k = c.Sent[r.Packet], why = { Destroyed: "it was destroyed", Relevancy: "it isn't relevant to this connection any more", TearOff: "it was torn off, and is the client's own", Dormancy: "it sleeps" };
-  return "its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + (why[r.Waited] ? ": " + why[r.Waited] : "");
+  const k = c.Sent[r.Packet], n = r.Actor, s = r.Waited === "Relevancy" ? sight(c, n, t) : null, why = { Destroyed: "it was destroyed", Relevancy: "it isn't relevant to this connection any more", TearOff: "it was torn off, and is the client's own", Dormancy: "it sleeps" };
+  return "its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + (why[r.Waited] ? ": " + why[r.Waited] : "") + (s && s.away > s.within ? "; it is now " + s.text : "");
 }
 
-const unsent = "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; Explain says which";
+const explain = "Explain, on the inspector's page, says which while the game runs";
+
+// unsent says why nothing of an actor was sent in this film, as far as the film has it.
+function unsent(c, n) {
+  const s = sight(c, n, t);
+  if (s && s.away > s.within) return "nothing of it was sent in this film: not relevant: " + s.text;
+  return "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; " + (s ? s.text + "; " : "") + explain;
+}
+
+// viewpoint is where a connection looks from at a time, and since when; null when that isn't known.
+function viewpoint(c, time) {
+  let i = c && c.Views ? last(c.Views, time, v => v[0]) : -1;
+  if (i < 0 || !c.Views[i][1]) return null;
+  const same = (a, b) => a[1] === b[1] && a[2] === b[2] && a[3].every((x, k) => x === b[3][k]);
+  const [, kind, n, at] = c.Views[i];
+  while (i > 0 && same(c.Views[i - 1], c.Views[i])) i--;
+  if (kind === 1) return { at, text: "the viewpoint (" + at.map(value).join(", ") + "), which has stood there since " + seconds(c.Views[i][0]) + (i ? "" : " at least") };
+  const a = film.Actors[n], to = a && placeOf(a, stepAt(time));
+  return to ? { at: to, text: "the viewpoint, " + film.Classes[a.Class].Name + " " + a.ID } : null;
+}
+
+// placeOf is an actor's Location, or null.
+function placeOf(a, step) {
+  const list = ["(x)", "(y)", "(z)"].map(name => a.Parts.find(p => p.Name === name)).map(p => p && at(p, step));
+  return list.every(v => typeof v === "number") ? list : null;
+}
+
+// sight is how far an actor is from where a connection looks from, and from where on it is relevant; null when one of these isn't known.
+function sight(c, n, time) {
+  const a = film.Actors[n], from = viewpoint(c, time), to = placeOf(a, stepAt(time));
+  if (!from || !to || !a.Seen) return null;
+  const away = Math.hypot(...to.map((x, k) => x - from.at[k]));
+  return { away, within: a.Seen, text: away.toFixed(1) + " away from " + from.text + "; it is seen within " + value(a.Seen) };
+}
 
 // onItsWay says what became of a record at the moment that is shown, of which the client hasn't set the values.
 function onItsWay(c, r) {
@@ -406,7 +451,7 @@ function missing(c, n) {
   const until = ((c.shown && c.shown.actors.get(n)) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
   if (!list.length) {
     const later = (index(c).byActor.get(n) || []).find(r => r.Opens);
-    return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent, false];
+    return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent(c, n), false];
   }
   if (r && r.Closes) return [closed(c, r), false];
   if (r && !(k.Got <= t)) return [onItsWay(c, r), true];
@@ -439,21 +484,23 @@ function showFields() {
   el("which").textContent = a ? film.Classes[a.Class].Name + " " + a.ID + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
   const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor) ? missing(conn, actor) : null;
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
-  rows("fields", list, (p, tr) => {
+  const made = list.map(p => {
     const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
     const q = shown && shown.a.Parts.find(q => q.Name === p.Name), own = q && at(q, shown.step) !== s ? local(conn, actor, p, q, shown, c) : "";
     if (film.Client) {
-      tr.className = p.Name === part ? "picked" : "";
       const list = conn ? came(conn, actor, p) : [], i = last(list, t, same), change = last(p.At, step, same);
-      return [left(p.Name), left(value(s)), left(i < 0 ? "not in this film" : seconds(list[i])), left(""), left(conn && change >= 0 ? cameAs(conn, actor, p, change) : "")];
+      return { p, cells: [left(p.Name), left(value(s)), left(i < 0 ? "not in this film" : seconds(list[i])), left(""), left(conn && change >= 0 ? cameAs(conn, actor, p, change) : "")] };
     }
     const untold = unsaid(actor, p, t), silent = untold === undefined ? "" : "at " + seconds(untold) + " the game was found to have set another value, and nobody is told: what the server has here is what it was told last";
     const late = conn && c !== s && !(q && at(q, shown.step) === s), apart = silent || (lost ? lost[1] : late && c !== undefined || q && !p.Drawn && at(q, shown.step) !== s);
-    tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
     const reason = lost ? [silent, p === list[0] ? lost[0] : ""].filter(x => x).join("; ") : [silent, own, late ? (own && "of the newest: ") + why(conn, actor, p, step) : ""].filter(x => x).join("; ");
-    return [left(p.Name), left(value(s)), left(!conn ? "" : c !== undefined ? value(c) : lost && !conn.shown ? "not there" : "not known"),
-      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn ? reason : silent)];
-  }, p => { part = p.Name; show(); });
+    return { p, apart, cells: [left(p.Name), left(value(s)), left(!conn ? "" : c !== undefined ? value(c) : lost && !conn.shown ? "not there" : "not known"),
+      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn ? reason : silent)] };
+  });
+  rows("fields", [...made.filter(r => r.apart), ...made.filter(r => !r.apart)], ({ p, apart, cells }, tr) => {
+    tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
+    return cells;
+  }, ({ p }) => { part = p.Name; show(); });
 }
 
 // fate is what became of a packet, in words.
@@ -573,11 +620,29 @@ function showPackets() {
   }));
 }
 
+// merged is the notes of a connection, in which an actor's corrections of a second are one.
+function merged() {
+  const list = [], corrections = new Map();
+  for (const n of film.Notes) {
+    if (conn && n.Conn && n.Conn !== conn.ID) continue;
+    const same = n.Text.includes("its prediction was corrected"), key = n.Conn + " " + n.Actor + " " + n.Text.startsWith("the client"), first = same && corrections.get(key);
+    if (first && n.At < first.At + 1000) {
+      first.more++;
+      first.until = n.At;
+      continue;
+    }
+    const note = { ...n, more: 0, until: n.At };
+    if (same) corrections.set(key, note);
+    list.push(note);
+  }
+  return list;
+}
+
 function showNotes() {
-  const list = film.Notes.filter(n => !conn || !n.Conn || n.Conn === conn.ID), here = last(list, t, n => n.At);
+  const list = merged(), here = last(list, t, n => n.At);
   el("notes").replaceChildren(...list.slice(Math.max(0, here - 3), here + 5).map(n => {
     const div = document.createElement("div");
-    div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text;
+    div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text + (n.more ? "; " + n.more + " more of its corrections until " + seconds(n.until) : "");
     div.className = n === list[here] ? "here" : "";
     div.onclick = () => { if (n.Actor >= 0) {
         const found = n.Text.includes("nobody is told") && film.Actors[n.Actor].Parts.find(p => unsaid(n.Actor, p, n.At) !== undefined);
@@ -597,7 +662,15 @@ function link() {
   history.replaceState(null, "", "#" + q);
 }
 
-let drawn = false;
+// reveal scrolls a list to its picked row.
+function reveal(id) {
+  const tr = el(id).querySelector("tr.picked"), box = el(id).parentElement;
+  if (!tr) return;
+  const r = tr.getBoundingClientRect(), b = box.getBoundingClientRect();
+  if (r.top < b.top || r.bottom > b.bottom) box.scrollTop += r.top - b.top - b.height / 2;
+}
+
+let drawn = false, picked = "";
 function show() {
   if (drawn) return;
   drawn = true;
@@ -605,6 +678,8 @@ function show() {
     drawn = false;
     el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" : "");
     drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); link();
+    if (picked !== actor + " " + part) { reveal("actors"); reveal("fields"); }
+    picked = actor + " " + part;
   });
 }
 
