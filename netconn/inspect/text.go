@@ -115,6 +115,7 @@ func (d *Detail) text(out *page) {
 	out.packets("received", d.Received)
 	for i, a := range d.Actors {
 		if i == textRows {
+			out.line("  and %d more actors", len(d.Actors)-i)
 			break
 		}
 		out.wrap(2, "%s %s on channel %d, %d bits: %s", a.Class, a.ID, a.Channel, a.Bits, a.Explain)
