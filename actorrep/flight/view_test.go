@@ -99,3 +99,30 @@ func TestViewpoints(t *testing.T) {
 	require.Equal(t, []any{1.0, -1.0, []any{3.0, 4.0, 0.0}}, views[len(views)-1][1:], "it stands there")
 	require.Greater(t, views[len(views)-1][0], 34000.0)
 }
+
+// Guidepost refers to posts.
+type Guidepost struct {
+	actorrep.Base
+	Near actorrep.Ref[*Post]               `net:""`
+	Far  actorrep.Var[actorrep.Ref[*Post]] `net:""`
+}
+
+// TestRefsAreShownAsTheirActors: by the id that the list of actors has, in a Var too.
+func TestRefsAreShownAsTheirActors(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Post", (*Post)(nil)))
+	require.NoError(t, w.Register("Guidepost", (*Guidepost)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{})
+	require.NoError(t, err)
+	p, s := &Post{}, &Guidepost{}
+	require.NoError(t, w.Spawn(p))
+	require.NoError(t, w.Spawn(s))
+	w.Step(20 * time.Millisecond)
+	s.Near = actorrep.RefTo(p)
+	s.Far.Set(s.Near)
+	w.Step(40 * time.Millisecond)
+	d, _ := read(t, rec.Take(), flight.View{})
+	for _, part := range d.Actors[1].Parts {
+		require.Equal(t, []any{"none", d.Actors[0].ID}, part.Of, part.Name)
+	}
+}

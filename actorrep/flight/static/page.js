@@ -470,6 +470,8 @@ function showActors() {
   const step = stepAt(t);
   let list = film.Actors.map((a, n) => ({ a, n })).filter(({ a }) => exists(a, step));
   el("count").textContent = list.length;
+  const i = conn && conn.Views ? last(conn.Views, t, v => v[0]) : -1, from = i < 0 ? -1 : conn.Views[i][2]; // the connection's own actor comes first
+  list = [...list.filter(({ n }) => n === from), ...list.filter(({ n }) => n !== from)];
   if (filter) list = list.filter(({ a }) => (film.Classes[a.Class].Name + " " + a.ID + " " + a.Parts.map(p => value(at(p, step))).join(" ")).toLowerCase().includes(filter));
   rows("actors", list.slice(0, 300), ({ a, n }, tr) => {
     const xy = where(a, step), c = conn ? had(conn, n, place(a)[0] || a.Parts[0], t) : -1, seen = c >= a.From ? where(a, c) : null;
@@ -621,7 +623,9 @@ function showPackets() {
 }
 
 // merged is the notes of a connection, in which an actor's corrections of a second are one.
+let notes = { list: [] };
 function merged() {
+  if (notes.film === film && notes.conn === conn && notes.n === film.Notes.length) return notes.list;
   const list = [], corrections = new Map();
   for (const n of film.Notes) {
     if (conn && n.Conn && n.Conn !== conn.ID) continue;
@@ -635,6 +639,7 @@ function merged() {
     if (same) corrections.set(key, note);
     list.push(note);
   }
+  notes = { film, conn, n: film.Notes.length, list };
   return list;
 }
 

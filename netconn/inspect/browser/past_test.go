@@ -83,6 +83,9 @@ func chestFilm(t *testing.T) string {
 				}
 				chests["owned"].Key = n / 30
 				switch n {
+				case 780:
+					owner := chests["owned"].Owner()
+					owner.SetViewTarget(chests["owned"])
 				case 420: // it closes 5 s later
 					chests["left"].SetOnlyOwner(true)
 				case 721:
@@ -163,7 +166,7 @@ func TestLookingBack(t *testing.T) {
 
 	// Without the client's film.
 	eval(`film = await unpack(el("film").textContent); conn = film.Conns[0]; window.reds = 0;
-		const out = []; for (const at of [11, 13.5]) { out.push(await row("fields", "left", "(x)", at)); out.push([...el("actors").tBodies[0].rows][actor].textContent); } return out`, &rows)
+		const out = []; for (const at of [11, 13.5]) { out.push(await row("fields", "left", "(x)", at)); out.push([...el("actors").tBodies[0].rows].find(tr => tr.cells[1].textContent === film.Actors[actor].ID).textContent); } return out`, &rows)
 	require.Regexp(t, `\|\(x\)\|[\d.]+\|[\d.]+\|`, rows[0])
 	require.NotContains(t, rows[1], "not there")
 	require.Regexp(t, `^picked\|\(x\)\|[\d.]+\|not there\|\|its channel was closed at 1[12]\.\d+, in packet \d+: it isn't relevant to this connection any more$`, rows[2])
@@ -173,16 +176,30 @@ func TestLookingBack(t *testing.T) {
 	require.EqualValues(t, -1, drawnAt)
 
 	var far string
-	eval(`return row("fields", "far", "(x)", 13.5)`, &far)
+	eval(`return row("fields", "far", "(x)", 12.5)`, &far)
 	require.Regexp(t, `^picked\|\(x\)\|30\|not known\|\|nothing of it was sent in this film: not relevant: 29\.0 away from the viewpoint \(1, 0, 0\), which has stood there since [\d.]+ at least; it is seen within 16$`, far)
+	eval(`return row("fields", "far", "(x)", 13.5)`, &far)
+	require.Regexp(t, `not relevant: \d+\.\d away from the viewpoint, Chest actor \d+; it is seen within 16$`, far)
 
 	// What isn't sent.
 	eval(`return [await row("fields", "changed", "Once", 13.5), await row("fields", "changed", "Pack", 11), await row("fields", "changed", "Pack", 13.5)]`, &rows)
 	require.Regexp(t, `\|5\|.*and not sent; its condition is initial: a change after the opening is never sent$`, rows[0])
 	require.NotContains(t, rows[1], "nobody is told")
 	require.Regexp(t, `^picked apart\|Pack\|\[1 2\]\|.*at 12\.\d+ the game was found to have set another value, and nobody is told: what the server has here is what it was told last`, rows[2])
+	var order string
+	eval(`return [...el("fields").tBodies[0].rows].map(tr => tr.className.includes("apart") ? "r" : "-").join("")`, &order)
+	require.Regexp(t, `^r+-+$`, order, "red rows come first")
 	eval(`actor = 0; part = ""; go(13000); await settle(); [...el("notes").children].find(n => n.textContent.includes("nobody is told")).onclick(); await settle(); return part`, &why)
 	require.Equal(t, "Pack", why, "the note's field")
+
+	// Whom the connection looks from comes first among the actors.
+	eval(`const out = []; conn = film.Conns[0]; for (const at of [12, 13.5]) { go(at * 1000); await settle(); out.push(film.Actors.find(a => a.ID === el("actors").tBodies[0].rows[0].cells[1].textContent).Parts.find(p => p.Name === "Kind").Of[0]); } return out`, &kinds)
+	require.Equal(t, []string{"called", "owned"}, kinds)
+
+	// Corrections of a second are one note.
+	eval(`film.Notes = [0, 100, 200, 1500].map(at => ({ At: at, Conn: 0, Actor: 0, Text: "its prediction was corrected: " + at })); conn = null; go(6000); await settle();
+		return [...el("notes").children].map(n => n.textContent)`, &rows)
+	require.Equal(t, []string{"0.000 its prediction was corrected: 0; 2 more of its corrections until 0.200", "1.500 its prediction was corrected: 1500"}, rows)
 
 	// The client's film alone.
 	eval(`film = await unpack(document.querySelector("script.client").textContent);
