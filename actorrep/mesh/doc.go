@@ -161,7 +161,7 @@
 // # Split and merge
 //
 // Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
-// room. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
+// room. A Keeper (below) makes such tables by itself: with KeeperConfig.Weight it divides a crowded server's zones among the others while all run. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
 // it has that table. For Linger after a new table a server mirrors what was its own as well, with the margin, so that its players who haven't travelled yet see no hole where their zone was.
 //
 // # Trust between zones
@@ -242,7 +242,8 @@
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
 //
 // Who takes over has all zones of the server that is over. When zones have stayed where they are for KeeperConfig.Spread, the server that holds the most hands one to the server with the fewest, if that has two
-// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. Keeper.Hand does the same when the game says so, for instance because a zone is crowded. A zone's holder
+// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when a server weighs half as much again as
+// the lightest one, it hands that one up to 16 zones, those that border on what it holds first, until both weigh as much. Keeper.Hand hands a zone when the game says so. A zone's holder
 // is only where its actors shall go: they go one by one, as over a border, and each keeps its authority until then.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes

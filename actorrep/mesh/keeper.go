@@ -40,6 +40,10 @@ type KeeperConfig struct {
 	// Spread is how long zones stay where they are before the server that holds the most hands one to a server with at least two fewer, whose lease is as old: after a take-over, and to a server
 	// that is new. Default 10 s; below 0: never.
 	Spread time.Duration
+	// Weight is what an actor of this server's costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. With it zones are handed by what servers' actors weigh, and not by how
+	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than two thirds of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
+	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below 0 count as 0. Set it at all servers, or at none. Default nil: zones are counted.
+	Weight func(a Actor) float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
 }
@@ -74,9 +78,10 @@ type Keeper struct {
 	leftAt    time.Duration // when it was to leave
 	steps     int
 	mine      ownLease
-	leases    []*lease       // by ID, this server's too
-	zones     []*tenancy     // in the order of Plan
-	tabled    bool           // the Zone has the table
+	leases    []*lease   // by ID, this server's too
+	zones     []*tenancy // in the order of Plan
+	tabled    bool       // the Zone has the table
+	load      load
 	counts    map[string]int // zones by holder; nil: they have changed
 	seen      uint64         // the newest end of a lease after which no actor comes from there, and all that came are in the store
 	toldSeen  uint64         // seen, as this server's lease says it
@@ -144,6 +149,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
 		}
 	}
+	k.initLoad()
 	marked, err := durables(classes(cfg.Zone.cfg.World))
 	if err != nil {
 		return nil, err

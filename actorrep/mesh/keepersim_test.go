@@ -39,6 +39,9 @@ type keeping struct {
 	trades    int
 	away      time.Duration // KeeperConfig.Away
 	spread    time.Duration // KeeperConfig.Spread
+	weight    func(a Actor) float64
+	still     bool // sheep stay where they are
+	zones     int  // in a row of each server's quarter; 0: it is one zone
 	handed    uint64
 	durable   bool // durable fields change, and there are no checkpoints
 	well      bool // and the store has no trouble
@@ -217,11 +220,22 @@ func (g *plain) patience() int32 {
 
 func (s *zoneServer) bootKeeper() (err error) {
 	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
+	zones := plan.Servers[s.number : s.number+1]
+	if n := s.g.zones; n > 0 {
+		plan, zones = Table{Cell: zoneCell / float64(n), Columns: 2 * n}, nil
+		for i := range 4 * n * n {
+			name := fmt.Sprint("z", i)
+			plan.Servers = append(plan.Servers, name)
+			if i%(2*n)/n == s.number%2 && i/(2*n)/n == s.number/2 {
+				zones = append(zones, name)
+			}
+		}
+	}
 	checkpoint := 2 * time.Second
 	if s.g.durable {
 		checkpoint = time.Hour
 	}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: checkpoint, Spread: s.g.spread, Server: s.m,
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: zones, Away: s.g.away, Deals: zoneGame{s}, Checkpoint: checkpoint, Spread: s.g.spread, Weight: s.g.weight, Server: s.m,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true
@@ -513,7 +527,7 @@ func (g *plain) unsettled() string {
 			if l.value.over {
 				return l.id + " is over"
 			}
-			if n := s.keeper.holds(l.id); n != 1 && s.g.spread > 0 {
+			if n := s.keeper.holds(l.id); n != 1 && s.g.spread > 0 && s.g.zones == 0 {
 				return fmt.Sprintf("%s knows that %s holds %d zones", s.id, l.id, n)
 			}
 		}
@@ -749,6 +763,68 @@ func TestSpread(t *testing.T) {
 	}
 	if most != 2 || g.handed != 1 {
 		t.Fatalf("seed %d: a server held %d zones, %d were handed on", *first, most, g.handed)
+	}
+}
+
+// TestCrowdsAreSplit: a crowd's server keeps the crowd, and what is around goes to others, zone by zone, so that the heaviest server weighs less than with the zones of the beginning. When the crowd is somewhere else, so is that. Where
+// nothing is crowded hardly any zone changes hands.
+func TestCrowdsAreSplit(t *testing.T) {
+	play := func(seed uint64, spread time.Duration, weight float64) (heaviest float64, handed uint64) {
+		s := quietPlain(seed)
+		s.Servers, s.Run = 5, 80*time.Second
+		s.Set("store", "1")
+		var now time.Duration
+		var weighs [2][4]float64
+		looks := 0
+		r, g := playPlain(s, func(g *plain) {
+			g.zones, g.spread, g.still = 4, spread, true
+			g.weight = func(a Actor) float64 {
+				x, y, _ := a.Location()
+				if now < 40*time.Second && x < zoneCell/2 && y < zoneCell/2 || now >= 40*time.Second && x > 1.5*zoneCell && y > 1.5*zoneCell {
+					return weight
+				}
+				return 1
+			}
+			g.fault.step = func(k *Keeper) {
+				if now = max(now, k.now); k.id != "server1-1" || now%(40*time.Second) < 20*time.Second || now > 80*time.Second {
+					return
+				}
+				half := &weighs[now/(40*time.Second)]
+				for i, s := range g.servers {
+					for _, r := range s.zone.list {
+						if r.owner == s.id && r.a != nil {
+							half[i] += g.weight(r.a)
+						}
+					}
+				}
+				looks++
+			}
+		})
+		if !r.OK() {
+			t.Fatalf("seed %d: %v", seed, r.Failure)
+		}
+		for _, s := range g.servers {
+			handed += s.keeper.Counters.Handed
+		}
+		return (slices.Max(weighs[0][:]) + slices.Max(weighs[1][:])) / float64(looks), handed
+	}
+	seeds := uint64(1)
+	if os.Getenv("CI") != "" && !testing.Short() {
+		seeds = 4
+	}
+	var with, without float64
+	for seed := *first; seed < *first+seeds; seed++ {
+		split, handed := play(seed, 4*time.Second, 10)
+		whole, none := play(seed, -1, 10)
+		_, quiet := play(seed, 4*time.Second, 1)
+		t.Logf("seed %d: the heaviest weighs %.1f, %.1f when no zone is handed; %d zones are handed, %d without a crowd", seed, split, whole, handed, quiet)
+		if none != 0 || handed == 0 || handed > 60 || quiet > 15 {
+			t.Errorf("seed %d: not so", seed)
+		}
+		with, without = with+split, without+whole
+	}
+	if with > 0.85*without {
+		t.Errorf("seeds %d to %d: the heaviest weighs %.1f, %.1f when no zone is handed", *first, *first+seeds-1, with/float64(seeds), without/float64(seeds))
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
-	leaseVersion = 2
+	leaseVersion = 3
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxLease     = time.Hour
 	maxRecord    = MaxActorState + 1024
@@ -29,13 +29,14 @@ type leaseValue struct {
 	seen   uint64
 	length time.Duration // in milliseconds
 	away   time.Duration // the same
+	load   uint64        // what its actors weigh, in thousandths; 0 without KeeperConfig.Weight
 	closed uint64        // of the rounds in which it asked to go on without the store, the last that it doesn't rely on
 	heir   string
 }
 
 func (v *leaseValue) append(b []byte) []byte {
 	b = append(b, leaseVersion, byte(b2u(v.over)))
-	for _, n := range [...]uint64{v.beat, v.seen, milliseconds(v.length), milliseconds(v.away), v.closed} {
+	for _, n := range [...]uint64{v.beat, v.seen, milliseconds(v.length), milliseconds(v.away), v.closed, v.load} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return appendBytes(b, []byte(v.heir))
@@ -45,7 +46,7 @@ func (v *leaseValue) read(b []byte) bool {
 	r := reader{b: b}
 	version, over := r.byte(), r.byte()
 	*v = leaseValue{over: over == 1, beat: r.number(), seen: r.number()}
-	v.length, v.away, v.closed = r.milliseconds(), r.milliseconds(), r.number()
+	v.length, v.away, v.closed, v.load = r.milliseconds(), r.milliseconds(), r.number(), r.number()
 	v.heir = string(r.bytes(maxID))
 	return r.end() && version == leaseVersion && over <= 1
 }

@@ -190,7 +190,8 @@ func (k *Keeper) renew() {
 	}
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, over: k.left()}
+	k.weigh()
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.total, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {

@@ -2,6 +2,8 @@ package mesh
 
 import (
 	"errors"
+	"math"
+	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/kv"
 )
@@ -50,31 +52,38 @@ func (k *Keeper) hold(t *tenancy, holder string) {
 	})
 }
 
-// stepSpread hands a zone to the server with the fewest, if this one has the most, and two more than that one: of several with as many, that of the lowest ID hands one. Then all wait for Spread.
+// stepSpread hands zones to the server that has least to do, if this one has more. Then all wait for Spread.
 func (k *Keeper) stepSpread() {
 	if k.cfg.Spread < 0 || !k.current || !k.tabled || k.leaving || len(k.estates) > 0 || !k.allSeen() {
 		return
 	}
-	most := k.holds(k.id)
-	if most < 2 {
-		return
-	}
-	var last *tenancy
+	rest := time.Duration(math.MaxInt64) // of the zone that was handed last
 	for _, t := range k.zones {
-		if k.now-t.at < k.cfg.Spread || k.now < t.tryAt {
+		if rest = min(rest, k.now-t.at); k.now < t.tryAt {
 			return
 		}
-		if t.value.holder == k.id {
-			last = t
+	}
+	for _, l := range k.leases {
+		if l.id != k.id && (l.value.over || !k.alive(l)) {
+			return // that comes first
 		}
 	}
-	to, fewest := "", most-1
+	switch {
+	case rest < k.cfg.Spread:
+	case k.cfg.Weight == nil:
+		k.stepCount()
+	default:
+		k.stepWeight(rest)
+	}
+}
+
+// stepCount hands a zone to the server with the fewest, if this one has the most, and two more than that one: of several with as many, that of the lowest ID hands one.
+func (k *Keeper) stepCount() {
+	most, to := k.holds(k.id), ""
+	fewest := most - 1
 	for _, l := range k.leases {
 		if l.id == k.id {
 			continue
-		}
-		if l.value.over || !k.alive(l) {
-			return // that comes first
 		}
 		n := k.holds(l.id)
 		if n > most || n == most && l.id < k.id {
@@ -84,7 +93,13 @@ func (k *Keeper) stepSpread() {
 			to, fewest = l.id, n
 		}
 	}
-	if to != "" {
-		k.hold(last, to)
+	if to == "" {
+		return
+	}
+	for i := len(k.zones) - 1; ; i-- {
+		if t := k.zones[i]; t.value.holder == k.id {
+			k.hold(t, to)
+			return
+		}
 	}
 }

@@ -50,9 +50,11 @@ func (t *Table) index(v, from float64, n int) int {
 }
 
 // At is the server of a place.
-func (t *Table) At(x, y float64) string {
-	rows := len(t.Servers) / t.Columns
-	return t.Servers[t.index(y, t.Y, rows)*t.Columns+t.index(x, t.X, t.Columns)]
+func (t *Table) At(x, y float64) string { return t.Servers[t.cell(x, y)] }
+
+// cell is the number of a place's cell.
+func (t *Table) cell(x, y float64) int {
+	return t.index(y, t.Y, len(t.Servers)/t.Columns)*t.Columns + t.index(x, t.X, t.Columns)
 }
 
 // former is a table of which servers mirror still what was theirs.

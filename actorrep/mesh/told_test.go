@@ -123,7 +123,7 @@ func TestToldPlanted(t *testing.T) {
 				}
 			}
 		}}},
-		{3, "a write tells of what was changed after it", keeperFault{step: func(k *Keeper) {
+		{88, "a write tells of what was changed after it", keeperFault{step: func(k *Keeper) {
 			for _, a := range k.list {
 				if a.busy {
 					a.last.want = a.want

@@ -691,6 +691,9 @@ func b2i(b bool) int {
 // step goes some way towards where the sheep wants to.
 func (a *sheep) step(g *plain) {
 	const speed = 3.0
+	if g.still {
+		return
+	}
 	dx, dy := a.toX-a.X, a.toY-a.Y
 	if dx*dx+dy*dy < 2*speed*speed {
 		a.toX, a.toY = 210*g.rng.Float64()-5, 210*g.rng.Float64()-5
