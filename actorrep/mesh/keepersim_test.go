@@ -823,7 +823,7 @@ func TestCrowdsAreSplit(t *testing.T) {
 		}
 		with, without = with+split, without+whole
 	}
-	if with > 0.85*without {
+	if with > 0.9*without {
 		t.Errorf("seeds %d to %d: the heaviest weighs %.1f, %.1f when no zone is handed", *first, *first+seeds-1, with/float64(seeds), without/float64(seeds))
 	}
 }
