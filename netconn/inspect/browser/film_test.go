@@ -256,13 +256,23 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 			return d.Err()
 		}), err
 	})
+	playWithAnn(t, sim, 10*time.Second)
+	return filmOfBoth(t, "why", past, mine)
+}
+
+// playWithAnn plays with a client whose network is bad.
+func playWithAnn(t *testing.T, sim *simtest.Simulation, until time.Duration) {
 	sim.AddHost("server", true)
 	bad := netsim.Settings{Lag: 60 * time.Millisecond, Loss: 10}
 	require.NoError(t, sim.AddHost("Ann", false).SetNet(bad, bad))
-	sim.RunUntil(10 * time.Second)
+	sim.RunUntil(until)
 	require.Nil(t, sim.Failure())
-	file := filepath.Join(t.TempDir(), "why.html")
-	write(t, file, past.Take(), flight.View{Title: "why", Clients: []*flight.Film{mine.Take()}})
+}
+
+// filmOfBoth is a page with the server's film and its client's.
+func filmOfBoth(t *testing.T, title string, past, mine *flight.Recorder) string {
+	file := filepath.Join(t.TempDir(), title+".html")
+	write(t, file, past.Take(), flight.View{Title: title, Clients: []*flight.Film{mine.Take()}})
 	return file
 }
 

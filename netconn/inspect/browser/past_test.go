@@ -2,7 +2,6 @@ package browser
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/driver"
-	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 )
 
@@ -101,14 +99,8 @@ func chestFilm(t *testing.T) string {
 			return d.Err()
 		}), err
 	})
-	sim.AddHost("server", true)
-	bad := netsim.Settings{Lag: 60 * time.Millisecond, Loss: 10}
-	require.NoError(t, sim.AddHost("Ann", false).SetNet(bad, bad))
-	sim.RunUntil(14 * time.Second)
-	require.Nil(t, sim.Failure())
-	file := filepath.Join(t.TempDir(), "chests.html")
-	write(t, file, past.Take(), flight.View{Title: "chests", Clients: []*flight.Film{mine.Take()}})
-	return file
+	playWithAnn(t, sim, 14*time.Second)
+	return filmOfBoth(t, "chests", past, mine)
 }
 
 // TestLookingBack: a client's film that is older than the server's, with some wrong times, finds its connection and its actors; what reliable bunches carried isn't missed;
