@@ -236,7 +236,7 @@
 //
 // A server writes its lease four times in each Lease. It ends 98 % of Lease after the last write that the store has was sent, by the server's own monotonic clock; then Keeper.Over reports true, and the Zone owns nothing and sends
 // nothing more. The others mark a lease as over that they have heard nothing of for Lease, by their own clocks, if the store has no newer write. So a server has stopped before another takes over, if no clock is more than
-// 1 % wrong. Of several servers the one with the fewest zones takes over, by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
+// 1 % wrong. Of several servers the one with the fewest zones takes over (with KeeperConfig.Weight, the one that weighs least), by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
 // with a share of ids of its own (actorrep.Config.IDs): a world takes 1024 starts of servers at most, as long as actors of the first ones live.
 // One whose first write had no answer for a lease, and that finds no lease of its own in the store then, is over as well: others may have ended it.
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.

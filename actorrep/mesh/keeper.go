@@ -42,7 +42,8 @@ type KeeperConfig struct {
 	Spread time.Duration
 	// Weight is what an actor of this server's costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. With it zones are handed by what servers' actors weigh, and not by how
 	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than two thirds of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
-	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below 0 count as 0. Set it at all servers, or at none. Default nil: zones are counted.
+	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below 0 count as 0. Set it at all servers, or at none: one without it is handed
+	// nothing by those that have it. Default nil: zones are counted.
 	Weight func(a Actor) float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
@@ -78,9 +79,11 @@ type Keeper struct {
 	leftAt    time.Duration // when it was to leave
 	steps     int
 	mine      ownLease
-	leases    []*lease   // by ID, this server's too
-	zones     []*tenancy // in the order of Plan
-	tabled    bool       // the Zone has the table
+	leases    []*lease       // by ID, this server's too
+	zones     []*tenancy     // in the order of Plan
+	places    map[string]int // of zones in it, by name
+	cells     []int          // and of the zone of each cell of Plan
+	tabled    bool           // the Zone has the table
 	load      load
 	counts    map[string]int // zones by holder; nil: they have changed
 	seen      uint64         // the newest end of a lease after which no actor comes from there, and all that came are in the store
@@ -131,11 +134,15 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	case plan.check() != nil:
 		return nil, plan.check()
 	}
-	k := &Keeper{cfg: cfg, id: cfg.Zone.cfg.ID, z: cfg.Zone, kept: map[netguid.GUID]*kept{}}
-	for _, name := range append(slices.Clone(plan.Servers), cfg.Zones...) {
-		if k.tenancy(name) == nil {
+	k := &Keeper{cfg: cfg, id: cfg.Zone.cfg.ID, z: cfg.Zone, kept: map[netguid.GUID]*kept{}, places: map[string]int{}}
+	for _, name := range plan.Servers {
+		at, ok := k.places[name]
+		if !ok {
+			at = len(k.zones)
+			k.places[name] = at
 			k.zones = append(k.zones, &tenancy{name: name})
 		}
+		k.cells = append(k.cells, at)
 	}
 	for _, name := range append([]string{k.id, cfg.Name}, plan.Servers...) {
 		if strings.ContainsFunc(name, func(c rune) bool {
@@ -145,11 +152,15 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		}
 	}
 	for _, name := range cfg.Zones {
-		if !slices.Contains(plan.Servers, name) {
+		t := k.tenancy(name)
+		if t == nil {
 			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
 		}
+		t.first = true
 	}
-	k.initLoad()
+	if cfg.Weight != nil {
+		k.load.zones = make([]zoneLoad, len(k.zones))
+	}
 	marked, err := durables(classes(cfg.Zone.cfg.World))
 	if err != nil {
 		return nil, err

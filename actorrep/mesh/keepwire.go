@@ -29,7 +29,7 @@ type leaseValue struct {
 	seen   uint64
 	length time.Duration // in milliseconds
 	away   time.Duration // the same
-	load   uint64        // what its actors weigh, in thousandths; 0 without KeeperConfig.Weight
+	load   uint64        // load.told; 0 without KeeperConfig.Weight
 	closed uint64        // of the rounds in which it asked to go on without the store, the last that it doesn't rely on
 	heir   string
 }

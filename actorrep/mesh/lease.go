@@ -26,6 +26,7 @@ type lease struct {
 // tenancy is a zone's holder as this server has heard of it.
 type tenancy struct {
 	name  string
+	first bool   // it is in KeeperConfig.Zones
 	rev   uint64 // 0: nobody has held it
 	value zoneValue
 	at    time.Duration // when this server heard of rev
@@ -123,10 +124,8 @@ func (k *Keeper) lease(id string) *lease {
 }
 
 func (k *Keeper) tenancy(name string) *tenancy {
-	for _, t := range k.zones {
-		if t.name == name {
-			return t
-		}
+	if at, ok := k.places[name]; ok {
+		return k.zones[at]
 	}
 	return nil
 }
@@ -191,7 +190,7 @@ func (k *Keeper) renew() {
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
 	k.weigh()
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.total, over: k.left()}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.told(), over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
@@ -224,12 +223,17 @@ func (k *Keeper) renewed(beat uint64) {
 	k.bound()
 }
 
-// rank is how many servers take before this one: those that hold fewer zones, and of as many those of lower IDs.
+// rank is how many servers take before this one: those that hold fewer zones, or with Weight those that weigh less, and of as many those of lower IDs.
 func (k *Keeper) rank() time.Duration {
-	own, n := k.holds(k.id), 0
+	has := func(l *lease) uint64 { return uint64(k.holds(l.id)) }
+	own, n := uint64(k.holds(k.id)), 0
+	if k.cfg.Weight != nil {
+		has = func(l *lease) uint64 { return l.value.load }
+		own = k.load.told()
+	}
 	for _, l := range k.leases {
 		if l.id != k.id && k.alive(l) {
-			if o := k.holds(l.id); o < own || o == own && l.id < k.id {
+			if o := has(l); o < own || o == own && l.id < k.id {
 				n++
 			}
 		}
@@ -308,7 +312,7 @@ func (k *Keeper) stepLeases() {
 			if !l.value.over {
 				continue
 			}
-		case t.rev == 0 && slices.Contains(k.cfg.Zones, t.name): // nobody has had it
+		case t.rev == 0 && t.first: // nobody has had it
 		case k.now-max(k.currentAt, t.at) < wait: // its holder's lease may come later
 			continue
 		}
@@ -335,8 +339,8 @@ func (k *Keeper) retable() {
 		}
 		t.Epoch += z.value.epoch
 	}
-	for i, name := range t.Servers {
-		t.Servers[i] = k.tenancy(name).value.holder
+	for i, at := range k.cells {
+		t.Servers[i] = k.zones[at].value.holder
 	}
 	k.tabled = true
 	if t.Epoch > k.z.table.Epoch {

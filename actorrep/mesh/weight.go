@@ -6,33 +6,29 @@ import "time"
 
 // load is what this server's actors weigh, in thousandths, as a mean of some KeeperConfig.Spread: actors come and go.
 type load struct {
-	cells []int      // of each cell of Plan, its zone's place in Keeper.zones
-	zones []zoneLoad // by place in Keeper.zones
-	total uint64
-	fresh bool // it was weighed since it was looked at last
+	zones   []zoneLoad // by place in Keeper.zones
+	total   uint64
+	weighed bool // it was, at all
+	fresh   bool // and since it was looked at last
 }
 
 // zoneLoad is what the actors in a zone weigh.
 type zoneLoad struct {
 	now, mean uint64
 	times     float64 // that it was weighed since this server holds it
+	side      int     // what a side of one of its cells counts in borders of the zone on the other side of it
+	borders   int
 }
 
 // mostWeight bounds an actor's weight, so that no sum of them overflows.
 const mostWeight = 1 << 30
 
-func (k *Keeper) initLoad() {
-	if k.cfg.Weight == nil {
-		return
+// told is what a lease says of it: one more than total, since 0 is of a server that doesn't weigh its actors.
+func (l *load) told() uint64 {
+	if !l.weighed {
+		return 0
 	}
-	places := map[string]int{}
-	for i, t := range k.zones {
-		places[t.name] = i
-	}
-	for _, name := range k.cfg.Plan.Servers {
-		k.load.cells = append(k.load.cells, places[name])
-	}
-	k.load.zones = make([]zoneLoad, len(k.zones))
+	return l.total + 1
 }
 
 // weigh weighs this server's actors, each in the zone where it is. It is as often as the lease is renewed.
@@ -45,15 +41,15 @@ func (k *Keeper) weigh() {
 		l.zones[i].now = 0
 	}
 	for _, r := range k.z.list {
-		if r.owner != k.id || r.a == nil {
+		if r.owner != k.id || r.a == nil || r.a.body().World() != k.z.cfg.World {
 			continue
 		}
 		if w := k.cfg.Weight(r.a); w > 0 { // a number
 			x, y, _ := r.a.Location()
-			l.zones[l.cells[k.cfg.Plan.cell(x, y)]].now += uint64(1000 * min(w, mostWeight))
+			l.zones[k.cells[k.cfg.Plan.cell(x, y)]].now += uint64(1000 * min(w, mostWeight))
 		}
 	}
-	l.total, l.fresh = 0, true
+	l.total, l.weighed, l.fresh = 0, true, true
 	most := max(1, float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
 	for i, t := range k.zones {
 		z := &l.zones[i]
@@ -69,29 +65,35 @@ func (k *Keeper) weigh() {
 	}
 }
 
-// borders is how many sides of cells a zone shares with what a server holds or is about to be handed, less those that it shares with the rest of what this one holds.
-func (k *Keeper) borders(zone, to string) (n int) {
-	p := &k.cfg.Plan
-	rows := len(p.Servers) / p.Columns
-	for i, name := range p.Servers {
-		if name != zone {
-			continue
-		}
-		row, column := i/p.Columns, i%p.Columns
-		for _, next := range [...][2]int{{row - 1, column}, {row + 1, column}, {row, column - 1}, {row, column + 1}} {
-			if next[0] < 0 || next[0] >= rows || next[1] < 0 || next[1] >= p.Columns {
-				continue
-			}
-			switch t := k.zones[k.load.cells[next[0]*p.Columns+next[1]]]; {
-			case t.name == zone:
-			case t.to == to || t.value.holder == to:
-				n++
-			case t.value.holder == k.id:
-				n--
-			}
+// borders counts, for each zone, how many sides of cells it shares with what a server holds or is about to be handed, less those that it shares with the rest of what this one holds.
+func (k *Keeper) borders(to string) {
+	zones, columns := k.load.zones, k.cfg.Plan.Columns
+	for i, t := range k.zones {
+		z := &zones[i]
+		z.borders = 0
+		switch {
+		case t.to == to || t.value.holder == to:
+			z.side = 1
+		case t.value.holder == k.id:
+			z.side = -1
+		default:
+			z.side = 0
 		}
 	}
-	return n
+	share := func(a, b int) {
+		if a != b {
+			zones[a].borders += zones[b].side
+			zones[b].borders += zones[a].side
+		}
+	}
+	for i, at := range k.cells {
+		if (i+1)%columns > 0 {
+			share(at, k.cells[i+1])
+		}
+		if i+columns < len(k.cells) {
+			share(at, k.cells[i+columns])
+		}
+	}
 }
 
 // mostHanded is how many zones are handed at a time.
@@ -104,9 +106,9 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 		return
 	}
 	k.load.fresh = false
-	own, least, to := k.load.total, k.load.total, ""
+	own, least, to := k.load.told(), k.load.told(), ""
 	for _, l := range k.leases {
-		if w := l.value.load; l.id != k.id {
+		if w := l.value.load; l.id != k.id && w > 0 {
 			if w > own || w == own && l.id < k.id {
 				rest -= k.cfg.Lease / 2
 			}
@@ -121,23 +123,25 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 	for n := 0; n < mostHanded && own > least; n++ {
 		t, w := k.toHand(to, own-least)
 		if t == nil {
-			return
+			break
 		}
 		t.to = to
 		own, least = own-w, least+w
 	}
 }
 
-// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest.
+// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: of those that border most on the other's zones the heaviest. The heavier of the two gets lighter by half of it at least: else a
+// crowd that is nearly all that its server has would go from server to server.
 func (k *Keeper) toHand(to string, less uint64) (best *tenancy, weighs uint64) {
+	k.borders(to)
 	borders := 0
 	for i, t := range k.zones {
-		w := k.load.zones[i].mean
-		if t.value.holder != k.id || t.to != "" || w == 0 || w >= less {
+		z := &k.load.zones[i]
+		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean >= less {
 			continue
 		}
-		if b := k.borders(t.name, to); best == nil || b > borders || b == borders && w > weighs {
-			best, borders, weighs = t, b, w
+		if b := z.borders; best == nil || b > borders || b == borders && z.mean > weighs {
+			best, borders, weighs = t, b, z.mean
 		}
 	}
 	return best, weighs

@@ -1,0 +1,148 @@
+package mesh
+
+import (
+	"crypto/rand"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// newScales returns server "a" with a Keeper that weighs, which holds all zones of a plan of so many cells in rows of so many. Others hold what the test says.
+func newScales(t testing.TB, cells, columns int, weight func(Actor) float64) *solo {
+	s := &solo{t: t, world: actorrep.NewServer(actorrep.Config{IDs: netguid.Share{Server: 0, Servers: 4}}), state: []byte("state")}
+	require.NoError(t, s.world.Register("Sheep", (*sheep)(nil)))
+	var err error
+	s.zone, err = NewZone(ZoneConfig{ID: "a", World: s.world, Game: s, Table: Table{Epoch: 1, Cell: 10, Columns: 1, Servers: []string{"a"}}, Margin: 10, Hysteresis: 1, Key: [32]byte{1}, Rand: rand.Reader, ToServer: func(string, []byte) {}})
+	require.NoError(t, err)
+	plan := Table{Cell: 10, Columns: columns}
+	for i := range cells {
+		plan.Servers = append(plan.Servers, fmt.Sprint("z", i))
+	}
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers, Weight: weight, Save: func(Actor) []byte { return s.state }})
+	require.NoError(t, err)
+	k := s.keeper
+	k.now, k.current, k.mine.held, k.mine.until = time.Hour, true, true, 2*time.Hour
+	for _, z := range k.zones {
+		z.rev, z.value = 1, zoneValue{holder: k.id, epoch: 1}
+	}
+	s.server(k.id, 0)
+	return s
+}
+
+// server has the Keeper hear of a server, and of the load that its lease tells.
+func (s *solo) server(id string, load uint64) {
+	v := leaseValue{beat: 1, length: 2 * time.Second, load: load}
+	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: 1})
+	s.keeper.lease(id).since = 0
+}
+
+// weigh gives zones what their actors weigh, and returns the zones that are handed, and to whom.
+func (s *solo) weigh(weights map[int]uint64) map[string]string {
+	k := s.keeper
+	k.load.total, k.load.weighed, k.load.fresh, k.ops = 0, true, true, nil
+	for i := range k.load.zones {
+		k.load.zones[i].mean = weights[i]
+		k.load.total += weights[i]
+	}
+	k.stepWeight(time.Hour)
+	k.stepHands()
+	handed := map[string]string{}
+	for _, op := range k.ops {
+		var v zoneValue
+		require.True(s.t, v.read(op.Value))
+		handed[op.Key] = v.holder
+	}
+	return handed
+}
+
+// TestUnweighed: a server whose lease doesn't say what its actors weigh, since it has no Weight or is of another version, isn't taken for the lightest one. One without actors is.
+func TestUnweighed(t *testing.T) {
+	require.NotZero(t, (&load{weighed: true}).told())
+	require.Zero(t, (&load{}).told())
+	s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
+	s.server("b", 0)
+	s.keeper.heardLease("c", &kv.Event{Kind: kv.Changed, Value: []byte{leaseVersion - 1}, Revision: 1})
+	s.keeper.lease("c").since = 0
+	require.Empty(t, s.weigh(map[int]uint64{0: 1000, 1: 1000}))
+	s.server("d", (&load{weighed: true}).told())
+	require.Equal(t, map[string]string{"mesh.zone.z0": "d"}, s.weigh(map[int]uint64{0: 1000, 1: 1000}))
+}
+
+// TestHeavyTakesLast: the server that weighs most takes over last, though it has handed all zones but its crowd's to others and holds the fewest.
+func TestHeavyTakesLast(t *testing.T) {
+	s := newScales(t, 8, 4, func(Actor) float64 { return 1 })
+	for i, z := range s.keeper.zones[1:] {
+		z.value.holder = []string{"b", "c"}[i%2]
+	}
+	s.server("b", 20_000)
+	s.server("c", 30_000)
+	s.weigh(map[int]uint64{0: 100_000})
+	require.EqualValues(t, 2, s.keeper.rank())
+	s.weigh(map[int]uint64{0: 25_000})
+	require.EqualValues(t, 1, s.keeper.rank())
+}
+
+// TestWeighs: any number is a weight, and those below 0 and no numbers are 0. An actor that the game has destroyed isn't asked about.
+func TestWeighs(t *testing.T) {
+	weight := math.Inf(1)
+	asked := 0
+	s := newScales(t, 2, 2, func(a Actor) float64 {
+		require.NotNil(t, a.(*sheep).World())
+		asked++
+		return weight
+	})
+	var last *sheep
+	for range 2 {
+		last = &sheep{}
+		require.NoError(t, s.world.Spawn(last))
+		require.NoError(t, s.zone.Own(last, 1))
+	}
+	for _, c := range []struct {
+		weight float64
+		total  uint64
+	}{{math.Inf(1), 2 * 1000 * mostWeight}, {math.MaxFloat64, 2 * 1000 * mostWeight}, {math.Inf(-1), 0}, {math.NaN(), 0}, {-1, 0}, {2, 4000}} {
+		weight = c.weight
+		s.keeper.load = load{zones: make([]zoneLoad, 2)}
+		s.keeper.weigh()
+		require.Equal(t, c.total, s.keeper.load.total, "%v", c.weight)
+	}
+	require.Equal(t, 12, asked)
+	require.NoError(t, s.world.Destroy(last))
+	s.keeper.weigh()
+	require.Equal(t, 13, asked)
+}
+
+// TestMostCells: with as many zones as a Plan has at most, 16 are chosen in a moment. Comparing each with each cell takes minutes, in one Step.
+func TestMostCells(t *testing.T) {
+	s := newScales(t, maxCells, 256, func(Actor) float64 { return 1 })
+	s.server("b", 1)
+	weights := map[int]uint64{}
+	for i := range maxCells {
+		weights[i] = 1000
+	}
+	s.keeper.zones[500].value.holder = "b"
+	require.Len(t, s.weigh(weights), mostHanded)
+	s.keeper.retable()
+	require.True(t, s.keeper.tabled)
+}
+
+// BenchmarkKeeperWeight is the choice of 16 of 4096 zones.
+func BenchmarkKeeperWeight(b *testing.B) {
+	s := newScales(b, 4096, 64, func(Actor) float64 { return 1 })
+	s.server("b", 1)
+	for i := range s.keeper.load.zones {
+		s.keeper.load.zones[i].mean = 1000
+	}
+	for b.Loop() {
+		for range mostHanded {
+			s.keeper.toHand("b", 1<<40)
+		}
+	}
+}
