@@ -130,14 +130,14 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 	}
 }
 
-// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: of those that border most on the other's zones the heaviest. The heavier of the two gets lighter by half of it at least: else a
-// crowd that is nearly all that its server has would go from server to server.
+// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest. One that is nearly all
+// of the difference stays: a crowd would go from server to server as an actor comes by.
 func (k *Keeper) toHand(to string, less uint64) (best *tenancy, weighs uint64) {
 	k.borders(to)
 	borders := 0
 	for i, t := range k.zones {
 		z := &k.load.zones[i]
-		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean >= less {
+		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean > less-less/8 {
 			continue
 		}
 		if b := z.borders; best == nil || b > borders || b == borders && z.mean > weighs {

@@ -62,6 +62,23 @@ func (s *solo) weigh(weights map[int]uint64) map[string]string {
 	return handed
 }
 
+// TestCrowdStays: a crowd that is nearly all that its server has stays there, when another server has nothing: it would go back as soon as an actor comes by there. What is around it goes, and so does one of two crowds.
+func TestCrowdStays(t *testing.T) {
+	for _, c := range []struct {
+		weights map[int]uint64
+		handed  map[string]string
+	}{
+		{map[int]uint64{2: 100_000}, map[string]string{}},
+		{map[int]uint64{2: 100_000, 3: 1000}, map[string]string{"mesh.zone.z3": "b"}},
+		{map[int]uint64{2: 100_000, 3: 90_000}, map[string]string{"mesh.zone.z2": "b"}},
+	} {
+		s := newScales(t, 4, 4, func(Actor) float64 { return 1 })
+		s.keeper.zones[1].value.holder = "b"
+		s.server("b", 1)
+		require.Equal(t, c.handed, s.weigh(c.weights))
+	}
+}
+
 // TestUnweighed: a server whose lease doesn't say what its actors weigh, since it has no Weight or is of another version, isn't taken for the lightest one. One without actors is.
 func TestUnweighed(t *testing.T) {
 	require.NotZero(t, (&load{weighed: true}).told())
