@@ -92,7 +92,7 @@ const quantile = (list, share) => list.sort((a, b) => a - b)[Math.floor(share * 
 
 // join puts a client's film beside the connection that it is of, and returns why it can't. The packets' numbers say which one that is. The clocks of both
 // ends differ by what makes packets arrive after they were sent, and before the server knew that they were acked. Some may have wrong times: after a stall a
-// ticker's times are old.
+// ticker's times are old. Where these contradict each other the page says how far; half a second of that is another film.
 function join(client) {
   if (!client.Client) return "this isn't the film of a client";
   const from = client.Conns.find(k => k.Got.length);
@@ -113,12 +113,12 @@ function join(client) {
     }
     const n = after.length, share = wrong / n;
     if (n < 3 || share > 0.02) continue;
-    const hi = quantile(after, 0.05), lo = before.length ? quantile(before, 0.95) : hi;
-    if (lo > hi + 20) continue;
-    if (!best || share < best.share || share === best.share && c === conn) best = { c, share, ahead: (lo + hi) / 2 };
+    const hi = quantile(after, 0.05), lo = before.length ? quantile(before, 0.95) : hi, unsure = Math.max(0, lo - hi - 20) / 2;
+    if (unsure > 500) continue;
+    if (!best || share < best.share || share === best.share && (unsure < best.unsure || unsure === best.unsure && c === conn)) best = { c, share, unsure, ahead: (lo + hi) / 2 };
   }
   if (!best) return "its packets are of no connection here, or of another time";
-  const { c, ahead } = best;
+  const { c, ahead, unsure } = best;
   for (const k of client.Steps.keys()) client.Steps[k] -= ahead;
   const byID = new Map();
   film.Actors.forEach((a, n) => byID.set(a.ID, [...(byID.get(a.ID) || []), n]));
@@ -126,7 +126,7 @@ function join(client) {
   // One offset for all packets is off by some ms for each: it came after it was sent, and before its ack.
   for (const p of c.Sent) if (got.has(p.ID)) p.Got = Math.min(Math.max(got.get(p.ID) - ahead, p.At), p.Fate === 1 ? p.Told : Infinity);
   c.byActor = undefined;
-  c.shown = { ahead, Steps: client.Steps, actors: new Map(), of: new Map(), sets: new Map(), known: new Map(), turns: Math.ceil(client.Actors.length / 256) }; // a client's film looks at 256 actors that it doesn't own in turn
+  c.shown = { ahead, unsure, Steps: client.Steps, actors: new Map(), of: new Map(), sets: new Map(), known: new Map(), turns: Math.ceil(client.Actors.length / 256) }; // a client's film looks at 256 actors that it doesn't own in turn
   client.Actors.forEach((a, i) => {
     const start = client.Steps[a.From], stop = a.To < 0 ? Infinity : client.Steps[a.To];
     const n = stop < film.Steps[0] ? undefined : (byID.get(a.ID) || []).findLast(n => from0(film.Actors[n]) <= start + 1);
@@ -681,7 +681,7 @@ function show() {
   drawn = true;
   requestAnimationFrame(() => {
     drawn = false;
-    el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" : "");
+    el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" + (conn.shown.unsure ? ", give or take " + Math.ceil(conn.shown.unsure + 10) + " ms" : "") : "");
     drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); link();
     if (picked !== actor + " " + part) { reveal("actors"); reveal("fields"); }
     picked = actor + " " + part;
