@@ -351,7 +351,7 @@
 // Numbers and texts are as above. The keys begin with KeeperConfig.Name.
 //
 //	server.ID        1 version 3 | 1 over | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
-//	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | number what its actors weigh, in thousandths | heir: who takes over
+//	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | number what its actors weigh, in thousandths, and one more: 0 is of a server that doesn't weigh them | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
 //	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state

@@ -42,7 +42,7 @@ type KeeperConfig struct {
 	Spread time.Duration
 	// Weight is what an actor of this server's costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. With it zones are handed by what servers' actors weigh, and not by how
 	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than two thirds of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
-	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below 0 count as 0. Set it at all servers, or at none: one without it is handed
+	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below a thousandth count as 0. It mustn't change the world. Set it at all servers, or at none: one without it is handed
 	// nothing by those that have it. Default nil: zones are counted.
 	Weight func(a Actor) float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.

@@ -190,7 +190,7 @@ func (k *Keeper) renew() {
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
 	k.weigh()
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.told(), over: k.left()}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.told, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
@@ -229,7 +229,7 @@ func (k *Keeper) rank() time.Duration {
 	own, n := uint64(k.holds(k.id)), 0
 	if k.cfg.Weight != nil {
 		has = func(l *lease) uint64 { return l.value.load }
-		own = k.load.told()
+		own = k.load.told
 	}
 	for _, l := range k.leases {
 		if l.id != k.id && k.alive(l) {

@@ -6,10 +6,9 @@ import "time"
 
 // load is what this server's actors weigh, in thousandths, as a mean of some KeeperConfig.Spread: actors come and go.
 type load struct {
-	zones   []zoneLoad // by place in Keeper.zones
-	total   uint64
-	weighed bool // it was, at all
-	fresh   bool // and since it was looked at last
+	zones []zoneLoad // by place in Keeper.zones
+	told  uint64     // what the lease says of it: one more than the sum of all zones; 0 before they were weighed, and without KeeperConfig.Weight
+	fresh bool       // they were weighed since told was looked at last
 }
 
 // zoneLoad is what the actors in a zone weigh.
@@ -22,14 +21,6 @@ type zoneLoad struct {
 
 // mostWeight bounds an actor's weight, so that no sum of them overflows.
 const mostWeight = 1 << 30
-
-// told is what a lease says of it: one more than total, since 0 is of a server that doesn't weigh its actors.
-func (l *load) told() uint64 {
-	if !l.weighed {
-		return 0
-	}
-	return l.total + 1
-}
 
 // weigh weighs this server's actors, each in the zone where it is. It is as often as the lease is renewed.
 func (k *Keeper) weigh() {
@@ -49,7 +40,7 @@ func (k *Keeper) weigh() {
 			l.zones[k.cells[k.cfg.Plan.cell(x, y)]].now += uint64(1000 * min(w, mostWeight))
 		}
 	}
-	l.total, l.weighed, l.fresh = 0, true, true
+	l.told, l.fresh = 1, true
 	most := max(1, float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
 	for i, t := range k.zones {
 		z := &l.zones[i]
@@ -57,11 +48,9 @@ func (k *Keeper) weigh() {
 			z.times = 0
 			continue
 		}
-		if z.times = min(z.times+1, most); z.times == 1 {
-			z.mean = 0
-		}
+		z.times = min(z.times+1, most) // at first the mean is what it weighs now
 		z.mean = uint64(float64(z.mean) + (float64(z.now)-float64(z.mean))/z.times)
-		l.total += z.mean
+		l.told += z.mean
 	}
 }
 
@@ -106,7 +95,7 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 		return
 	}
 	k.load.fresh = false
-	own, least, to := k.load.told(), k.load.told(), ""
+	own, least, to := k.load.told, k.load.told, ""
 	for _, l := range k.leases {
 		if w := l.value.load; l.id != k.id && w > 0 {
 			if w > own || w == own && l.id < k.id {
