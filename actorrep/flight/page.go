@@ -332,32 +332,33 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 			skip++
 		}
 	})
+	// each goes through what the document may have; old is what it leaves out.
+	each := func(do func(e *entry, old bool)) {
+		n := 0
+		entries(f.log, func(e *entry) {
+			if b.shows(e) {
+				n++
+				do(e, n <= skip)
+			}
+		})
+	}
 	if skip > 0 {
 		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, skip), "; ")
 	}
 	b.values, b.closings = map[[3]uint64][]carried{}, map[[2]uint64][]carried{}
-	passed := -skip
-	entries(f.log, func(e *entry) {
-		if !b.shows(e) {
-			return
-		}
-		if passed++; passed <= 0 {
-			return
-		}
+	each(func(e *entry, old bool) {
 		place := [2]uint64{uint64(e.conn), uint64(e.packet)}
-		switch e.kind {
-		case kindCarried:
+		switch {
+		case old:
+		case e.kind == kindCarried:
 			key := [3]uint64{place[0], place[1], e.a}
 			b.values[key] = append(b.values[key], carried{e.at, e.b})
-		case kindClosing:
+		case e.kind == kindClosing:
 			b.closings[place] = append(b.closings[place], carried{e.at, e.b})
 		}
 	})
-	entries(f.log, func(e *entry) {
-		if !b.shows(e) {
-			return
-		}
-		if skip--; skip < 0 || e.kind == kindOpening { // what comes later may be about it
+	each(func(e *entry, old bool) {
+		if !old || e.kind == kindOpening { // what comes later may be about it
 			b.add(e)
 		}
 	})

@@ -71,13 +71,18 @@ type Recorder struct {
 	scratch []byte
 }
 
-// view is where a connection looks from: none, a place, or an actor's. at is when it was noted, step the last one in which the connection was there.
+// view is where a connection looks from, as it was noted. at is when, step the last one in which the connection was there.
 type view struct {
+	sight
+	at   time.Duration
+	step uint64
+}
+
+// sight is none, a place, or an actor's.
+type sight struct {
 	of      uint64
 	actor   netguid.GUID
 	x, y, z float64
-	at      time.Duration
-	step    uint64
 }
 
 // The kinds of views.
@@ -214,31 +219,29 @@ func (r *Recorder) look() {
 			continue
 		}
 		n++
-		v, next := r.views[id], view{}
+		v := r.views[id]
 		if v == nil {
 			v = &view{at: -checkpoints}
 			r.views[id] = v
 		}
+		v.step = r.step
+		var s sight
 		x, y, z, ok := p.Viewpoint()
 		target := p.ViewTarget()
 		switch _, located := target.(actorrep.Located); {
 		case located && ok:
-			next.of, next.actor = viewActor, guidOf(target)
+			s.of, s.actor = viewActor, guidOf(target)
 		case ok:
-			next.of, next.x, next.y, next.z = viewPlace, x, y, z
+			s = sight{of: viewPlace, x: x, y: y, z: z}
 		}
-		moved := v.of != next.of || v.actor != next.actor || v.x != next.x || v.y != next.y || v.z != next.z
-		next.at, next.step = v.at, r.step
-		if now-v.at >= checkpoints || moved && (now-v.at >= viewEvery || v.of != next.of) {
-			next.at = now
-			r.scratch = appendNumber(append(r.scratch[:0], '['), next.x)
-			r.scratch = appendNumber(append(r.scratch, ','), next.y)
-			r.scratch = append(appendNumber(append(r.scratch, ','), next.z), ']')
-			r.log.begin(kindView, now, id).uint(next.of).uint(uint64(next.actor)).uint(0).bytes(r.scratch)
-		} else {
-			next.of, next.actor, next.x, next.y, next.z = v.of, v.actor, v.x, v.y, v.z
+		if now-v.at < checkpoints && (s == v.sight || now-v.at < viewEvery && s.of == v.of) {
+			continue
 		}
-		*v = next
+		v.sight, v.at = s, now
+		r.scratch = appendNumber(append(r.scratch[:0], '['), s.x)
+		r.scratch = appendNumber(append(r.scratch, ','), s.y)
+		r.scratch = append(appendNumber(append(r.scratch, ','), s.z), ']')
+		r.log.begin(kindView, now, id).uint(s.of).uint(uint64(s.actor)).uint(0).bytes(r.scratch)
 	}
 	if len(r.views) > n {
 		for id, v := range r.views {
