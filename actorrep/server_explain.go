@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,20 +186,22 @@ func (v *view) ownerless() string {
 	if v.b.Owner() != nil {
 		return ""
 	}
+	names := v.forbidden(v.b.class.layout.All(), layout.OwnerOnly, layout.AutonomousOnly)
+	if names == "" {
+		return ""
+	}
+	return fmt.Sprintf("; nobody gets %s, as the actor has no owner", names)
+}
+
+// forbidden names the fields with units of m that one of these conditions keeps from the connection.
+func (v *view) forbidden(m layout.Mask, by ...layout.Condition) string {
 	var names []string
 	for _, f := range v.b.class.layout.Fields {
-		m := f.Mask &^ v.allowed
-		if m == 0 {
-			continue
-		}
-		if c := v.b.class.layout.Units[bits.TrailingZeros64(m)].Condition; c == layout.OwnerOnly || c == layout.AutonomousOnly {
+		if m := f.Mask & m &^ v.allowed; m != 0 && slices.Contains(by, v.b.class.layout.Units[bits.TrailingZeros64(m)].Condition) {
 			names = append(names, f.Name)
 		}
 	}
-	if names == nil {
-		return ""
-	}
-	return fmt.Sprintf("; nobody gets %s, as the actor has no owner", strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // onlyFirst names fields that have changed since the client got the actor, and whose changes nobody is sent, for the end of a text, or returns "".
@@ -206,16 +209,11 @@ func (v *view) onlyFirst() string {
 	if v.state != open {
 		return ""
 	}
-	var names []string
-	for _, f := range v.b.class.layout.Fields {
-		if m := f.Mask & v.dirty &^ v.allowed; m != 0 && v.b.class.layout.Units[bits.TrailingZeros64(m)].Condition == layout.InitialOnly {
-			names = append(names, f.Name)
-		}
-	}
-	if names == nil {
+	names := v.forbidden(v.dirty, layout.InitialOnly)
+	if names == "" {
 		return ""
 	}
-	return fmt.Sprintf("; %s changed after the client got the actor, and isn't sent again, as its condition is initial", strings.Join(names, ", "))
+	return fmt.Sprintf("; %s changed after the client got the actor, and isn't sent again, as its condition is initial", names)
 }
 
 // explain says why the client has or lacks the units of m.
