@@ -145,15 +145,17 @@ func (g *guestSignal) join(ctx, dialing context.Context, cfg JoinConfig, to Invi
 	return socket, token, nil
 }
 
-// wait waits for the path, and the token behind it.
+// wait waits for the path, and the token behind it. When there is none, what the signal ended by is the better reason, unless the end of the attempt ended the signal.
 func (g *guestSignal) wait(ctx context.Context, socket *ice.Client) (netcode.Token, error) {
 	if err := socket.Connected(ctx); err != nil {
 		select {
 		case refused := <-g.refused:
-			return nil, refused
+			if !errors.Is(refused, context.Canceled) {
+				return nil, refused
+			}
 		default:
-			return nil, err
 		}
+		return nil, err
 	}
 	return g.waitToken(ctx)
 }

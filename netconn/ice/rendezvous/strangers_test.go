@@ -61,6 +61,32 @@ func TestSilentHostOfGuest(t *testing.T) {
 	require.ErrorContains(t, err, "has said nothing")
 }
 
+// mute is a signal by which nothing comes until its end.
+type mute struct{ ended chan<- error }
+
+func (m mute) Send(context.Context, ice.Message) error { return nil }
+
+func (m mute) Receive(ctx context.Context) (ice.Message, error) {
+	<-ctx.Done()
+	m.ended <- fmt.Errorf("%w: %w", ErrLost, ctx.Err())
+	return ice.Message{}, ctx.Err()
+}
+
+// TestEndOfAttempt: the end of an attempt ends its signal too, and the reason is the attempt's, also when the signal has said by then that it is lost.
+func TestEndOfAttempt(t *testing.T) {
+	g := newGuestSignal(nil)
+	ended := make(chan error, 1)
+	cfg := local()
+	cfg.ConnectTime = 10 * time.Millisecond
+	socket, err := ice.Dial(t.Context(), mute{ended}, cfg)
+	require.NoError(t, err)
+	defer socket.Close()
+	g.refused <- <-ended
+	_, err = g.wait(t.Context(), socket)
+	require.ErrorIs(t, err, ice.ErrNoWay)
+	require.ErrorContains(t, err, "has said nothing")
+}
+
 // TestRoomForOthers: guests of two addresses that take all places of a room and say nothing keep nobody else out, who take a place each.
 func TestRoomForOthers(t *testing.T) {
 	r := newRig(t, Config{MaxGuests: 4})
