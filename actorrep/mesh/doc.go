@@ -242,8 +242,9 @@
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
 //
 // Who takes over has all zones of the server that is over. When zones have stayed where they are for KeeperConfig.Spread, the server that holds the most hands one to the server with the fewest, if that has two
-// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when a server weighs half as much again as
-// the lightest one, it hands that one up to 16 zones, those that border on what it holds first, until both weigh as much. Keeper.Hand hands a zone when the game says so. A zone's holder
+// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when the lightest server weighs less than three fifths of what
+// another one does, that one hands it up to 16 zones, those that border on what it holds first, until both weigh as much. What weighs is the mean of four Spreads, and a zone that is more than two thirds of the difference stays: where a crowd stays in one place hardly any zone
+// changes hands. A server that leaves is handed none. Keeper.Hand hands a zone when the game says so. A zone's holder
 // is only where its actors shall go: they go one by one, as over a border, and each keeps its authority until then.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
@@ -350,7 +351,7 @@
 //
 // Numbers and texts are as above. The keys begin with KeeperConfig.Name.
 //
-//	server.ID        1 version 3 | 1 over | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
+//	server.ID        1 version 4 | 1 flags: 1 over, 2 it leaves | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
 //	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | number what its actors weigh, in thousandths, and one more: 0 is of a server that doesn't weigh them | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id

@@ -40,9 +40,9 @@ type KeeperConfig struct {
 	// Spread is how long zones stay where they are before the server that holds the most hands one to a server with at least two fewer, whose lease is as old: after a take-over, and to a server
 	// that is new. Default 10 s; below 0: never.
 	Spread time.Duration
-	// Weight is what an actor of this server's costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. With it zones are handed by what servers' actors weigh, and not by how
-	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than two thirds of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
-	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last Spread. Weights below a thousandth count as 0. It mustn't change the world. Set it at all servers, or at none: one without it is handed
+	// Weight is what an actor in this server's zones costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. The actor may be another server's still, so weigh it by what is replicated. With it zones are handed by what servers' actors weigh, and not by how
+	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than three fifths of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
+	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last four Spreads. Weights below a thousandth count as 0. It mustn't change the world. Set it at all servers, or at none: one without it is handed
 	// nothing by those that have it. Default nil: zones are counted.
 	Weight func(a Actor) float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
@@ -191,7 +191,7 @@ func (k *Keeper) Leave() {
 	if k.leaving {
 		return
 	}
-	k.leaving, k.z.leaving, k.leftAt = true, true, k.now
+	k.leaving, k.z.leaving, k.leftAt, k.mine.renewAt = true, true, k.now, k.now
 	if k.cfg.Server != nil {
 		k.cfg.Server.close()
 	}

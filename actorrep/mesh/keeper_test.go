@@ -169,7 +169,7 @@ func TestKeeperNonsense(t *testing.T) {
 	}
 	require.True(t, new(actorRecord).read(good))
 	require.False(t, new(actorRecord).read(append(good, 0)))
-	require.False(t, new(leaseValue).read([]byte{leaseVersion, 2, 0, 0, 0, 0, 0, 0, 0}))
+	require.False(t, new(leaseValue).read([]byte{leaseVersion, 4, 0, 0, 0, 0, 0, 0, 0}))
 	require.True(t, new(leaseValue).read([]byte{leaseVersion, 1, 0, 0, 0, 0, 0, 0, 0}))
 	require.False(t, new(zoneValue).read((&zoneValue{epoch: 1}).append(nil)))
 	_, ok := readPage(appendPage(nil, make([]netguid.GUID, pageIDs+1)))

@@ -15,7 +15,7 @@ const (
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
-	leaseVersion = 3
+	leaseVersion = 4
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxLease     = time.Hour
 	maxRecord    = MaxActorState + 1024
@@ -25,6 +25,7 @@ const (
 // leaseValue is the value of a server's lease.
 type leaseValue struct {
 	over   bool
+	leaves bool // Leave was called
 	beat   uint64
 	seen   uint64
 	length time.Duration // in milliseconds
@@ -35,7 +36,7 @@ type leaseValue struct {
 }
 
 func (v *leaseValue) append(b []byte) []byte {
-	b = append(b, leaseVersion, byte(b2u(v.over)))
+	b = append(b, leaseVersion, byte(b2u(v.over)|b2u(v.leaves)<<1))
 	for _, n := range [...]uint64{v.beat, v.seen, milliseconds(v.length), milliseconds(v.away), v.closed, v.load} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -44,11 +45,11 @@ func (v *leaseValue) append(b []byte) []byte {
 
 func (v *leaseValue) read(b []byte) bool {
 	r := reader{b: b}
-	version, over := r.byte(), r.byte()
-	*v = leaseValue{over: over == 1, beat: r.number(), seen: r.number()}
+	version, flags := r.byte(), r.byte()
+	*v = leaseValue{over: flags&1 > 0, leaves: flags&2 > 0, beat: r.number(), seen: r.number()}
 	v.length, v.away, v.closed, v.load = r.milliseconds(), r.milliseconds(), r.number(), r.number()
 	v.heir = string(r.bytes(maxID))
-	return r.end() && version == leaseVersion && over <= 1
+	return r.end() && version == leaseVersion && flags <= 3
 }
 
 // milliseconds rounds up.

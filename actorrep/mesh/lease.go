@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -190,7 +191,7 @@ func (k *Keeper) renew() {
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
 	k.weigh()
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.told, over: k.left()}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, load: k.load.told, leaves: k.leaving, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
@@ -223,7 +224,7 @@ func (k *Keeper) renewed(beat uint64) {
 	k.bound()
 }
 
-// rank is how many servers take before this one: those that hold fewer zones, or with Weight those that weigh less, and of as many those of lower IDs.
+// rank is how many servers take before this one: those that hold fewer zones, or with Weight those that weigh less, and of as many those of lower IDs. Who leaves comes last.
 func (k *Keeper) rank() time.Duration {
 	has := func(l *lease) uint64 { return uint64(k.holds(l.id)) }
 	own, n := uint64(k.holds(k.id)), 0
@@ -231,8 +232,11 @@ func (k *Keeper) rank() time.Duration {
 		has = func(l *lease) uint64 { return l.value.load }
 		own = k.load.told
 	}
+	if k.leaving {
+		own = math.MaxUint64
+	}
 	for _, l := range k.leases {
-		if l.id != k.id && k.alive(l) {
+		if l.id != k.id && k.alive(l) && !l.value.leaves {
 			if o := has(l); o < own || o == own && l.id < k.id {
 				n++
 			}

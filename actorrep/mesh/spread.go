@@ -8,15 +8,15 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
-// ErrZone: this server doesn't hold the zone, or the other one has no lease.
-var ErrZone = errors.New("mesh: the zone isn't this server's to give, or the other server has no lease")
+// ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves.
+var ErrZone = errors.New("mesh: the zone isn't this server's to give, or the other server has no lease or leaves")
 
 // Hand has the next Step give a zone that this server holds to another server, such as one that has less to do. When the store has that, all servers hear of it, and the zone's actors and players go
-// there one by one. When the store doesn't answer, the zone may stay; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease. ErrAway: the store is away.
+// there one by one. When the store doesn't answer, the zone may stay; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves. ErrAway: the store is away.
 func (k *Keeper) Hand(zone, to string) error {
 	t, l := k.tenancy(zone), k.lease(to)
 	switch {
-	case k.Holds(zone) == 0 || k.leaving || to == k.id || l == nil || !k.alive(l):
+	case k.Holds(zone) == 0 || k.leaving || to == k.id || l == nil || !k.alive(l) || l.value.leaves:
 		return ErrZone
 	case k.Away():
 		return ErrAway
@@ -77,6 +77,9 @@ func (k *Keeper) stepSpread() {
 	}
 }
 
+// mayGet reports whether a server may be handed zones of itself: it doesn't leave, and has been there for a while.
+func (k *Keeper) mayGet(l *lease) bool { return !l.value.leaves && k.now-l.since >= k.cfg.Spread }
+
 // stepCount hands a zone to the server with the fewest, if this one has the most, and two more than that one: of several with as many, that of the lowest ID hands one.
 func (k *Keeper) stepCount() {
 	most, to := k.holds(k.id), ""
@@ -89,7 +92,7 @@ func (k *Keeper) stepCount() {
 		if n > most || n == most && l.id < k.id {
 			return // that one hands one
 		}
-		if n < fewest && k.now-l.since >= k.cfg.Spread {
+		if n < fewest && k.mayGet(l) {
 			to, fewest = l.id, n
 		}
 	}

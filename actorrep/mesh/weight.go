@@ -4,14 +4,15 @@ import "time"
 
 // Zones by what their actors weigh: KeeperConfig.Weight.
 
-// load is what this server's actors weigh, in thousandths, as a mean of some KeeperConfig.Spread: actors come and go.
+// load is what this server's actors weigh, in thousandths, as a mean of loadSpreads KeeperConfig.Spreads: actors come and go.
 type load struct {
 	zones []zoneLoad // by place in Keeper.zones
-	told  uint64     // what the lease says of it: one more than the sum of all zones; 0 before they were weighed, and without KeeperConfig.Weight
+	near  zoneLoad   // of actors that are in others' zones, and stay this server's by hysteresis
+	told  uint64     // what the lease says of it: one more than the sum of all of them; 0 before they were weighed, and without KeeperConfig.Weight
 	fresh bool       // they were weighed since told was looked at last
 }
 
-// zoneLoad is what the actors in a zone weigh.
+// zoneLoad is what the actors in a zone weigh that are its holder's, or will be.
 type zoneLoad struct {
 	now, mean uint64
 	times     float64 // that it was weighed since this server holds it
@@ -19,10 +20,12 @@ type zoneLoad struct {
 	borders   int
 }
 
-// mostWeight bounds an actor's weight, so that no sum of them overflows.
-const mostWeight = 1 << 30
+const (
+	mostWeight  = 1 << 30 // of an actor, so that no sum overflows
+	loadSpreads = 4
+)
 
-// weigh weighs this server's actors, each in the zone where it is. It is as often as the lease is renewed.
+// weigh weighs the actors that are this server's, or will be: not those that are on their way to another server, but those that come from there. It is as often as the lease is renewed.
 func (k *Keeper) weigh() {
 	if k.cfg.Weight == nil {
 		return
@@ -31,27 +34,43 @@ func (k *Keeper) weigh() {
 	for i := range l.zones {
 		l.zones[i].now = 0
 	}
+	l.near.now = 0
 	for _, r := range k.z.list {
-		if r.owner != k.id || r.a == nil || r.a.body().World() != k.z.cfg.World {
+		if r.a == nil || r.a.body().World() != k.z.cfg.World {
 			continue
 		}
+		x, y, _ := r.a.Location()
+		at := k.cells[k.cfg.Plan.cell(x, y)]
+		in := &l.zones[at]
+		switch own := k.zones[at].value.holder == k.id; {
+		case own && r.owner == k.id:
+		case own == (r.owner == k.id) || k.z.keeps(r.owner, x, y) == own: // another server's, which stays or goes to a third, or this server's, which goes
+			continue
+		case !own:
+			in = &l.near
+		}
 		if w := k.cfg.Weight(r.a); w > 0 { // a number
-			x, y, _ := r.a.Location()
-			l.zones[k.cells[k.cfg.Plan.cell(x, y)]].now += uint64(1000 * min(w, mostWeight))
+			in.now += uint64(1000 * min(w, mostWeight))
 		}
 	}
-	l.told, l.fresh = 1, true
-	most := max(1, float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
+	most := max(1, loadSpreads*float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
+	l.near.mix(most)
+	l.told, l.fresh = 1+l.near.mean, true
 	for i, t := range k.zones {
 		z := &l.zones[i]
-		if t.value.holder != k.id { // its last actors are on their way
+		if t.value.holder != k.id {
 			z.times = 0
 			continue
 		}
-		z.times = min(z.times+1, most) // at first the mean is what it weighs now
-		z.mean = uint64(float64(z.mean) + (float64(z.now)-float64(z.mean))/z.times)
+		z.mix(most)
 		l.told += z.mean
 	}
+}
+
+// mix has the mean of so many times be one of what it weighs now. At first it is that.
+func (z *zoneLoad) mix(most float64) {
+	z.times = min(z.times+1, most)
+	z.mean = uint64(float64(z.mean) + (float64(z.now)-float64(z.mean))/z.times)
 }
 
 // borders counts, for each zone, how many sides of cells it shares with what a server holds or is about to be handed, less those that it shares with the rest of what this one holds.
@@ -88,7 +107,7 @@ func (k *Keeper) borders(to string) {
 // mostHanded is how many zones are handed at a time.
 const mostHanded = 16
 
-// stepWeight hands zones to the lightest server, if that weighs less than two thirds of what this one does, until both weigh as much. They border on what that one holds, if any does, so that servers have few borders. rest is how long all
+// stepWeight hands zones to the lightest server, if that weighs less than three fifths of what this one does, until both weigh as much. They border on what that one holds, if any does, so that servers have few borders. rest is how long all
 // zones have stayed where they are. A heavier server comes first, since two that hand zones to the same one might make it the heaviest: each one that is lighter waits for half a Lease more.
 func (k *Keeper) stepWeight(rest time.Duration) {
 	if !k.load.fresh {
@@ -101,12 +120,12 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 			if w > own || w == own && l.id < k.id {
 				rest -= k.cfg.Lease / 2
 			}
-			if w < least && k.now-l.since >= k.cfg.Spread {
+			if w < least && k.mayGet(l) {
 				to, least = l.id, w
 			}
 		}
 	}
-	if to == "" || least >= own-own/3 || rest < k.cfg.Spread {
+	if to == "" || least >= own/5*3 || rest < k.cfg.Spread {
 		return
 	}
 	for n := 0; n < mostHanded && own > least; n++ {
@@ -117,16 +136,17 @@ func (k *Keeper) stepWeight(rest time.Duration) {
 		t.to = to
 		own, least = own-w, least+w
 	}
+	k.stepHands()
 }
 
-// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest. One that is nearly all
-// of the difference stays: a crowd would go from server to server as an actor comes by.
+// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest. One that is more than two
+// thirds of the difference stays: a crowd would go from server to server as an actor comes by.
 func (k *Keeper) toHand(to string, less uint64) (best *tenancy, weighs uint64) {
 	k.borders(to)
 	borders := 0
 	for i, t := range k.zones {
 		z := &k.load.zones[i]
-		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean > less-less/8 {
+		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean > less-less/3 {
 			continue
 		}
 		if b := z.borders; best == nil || b > borders || b == borders && z.mean > weighs {

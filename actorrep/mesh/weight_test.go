@@ -28,7 +28,7 @@ func newScales(t testing.TB, cells, columns int, weight func(Actor) float64) *so
 	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers, Weight: weight, Save: func(Actor) []byte { return s.state }})
 	require.NoError(t, err)
 	k := s.keeper
-	k.now, k.current, k.mine.held, k.mine.until = time.Hour, true, true, 2*time.Hour
+	k.now, k.current, k.mine.held, k.mine.acked, k.mine.until = time.Hour, true, true, time.Hour, 2*time.Hour
 	for _, z := range k.zones {
 		z.rev, z.value = 1, zoneValue{holder: k.id, epoch: 1}
 	}
@@ -43,7 +43,13 @@ func (s *solo) server(id string, load uint64) {
 	s.keeper.lease(id).since = 0
 }
 
-// weigh gives zones what their actors weigh, and returns the zones that are handed, and to whom.
+// leaves has the Keeper hear that a server leaves.
+func (s *solo) leaves(id string) {
+	v := leaseValue{beat: 2, length: 2 * time.Second, load: 1, leaves: true}
+	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: 2})
+}
+
+// weigh gives zones what their actors weigh, and returns the zones that are handed at once, and to whom.
 func (s *solo) weigh(weights map[int]uint64) map[string]string {
 	k := s.keeper
 	k.load.told, k.load.fresh, k.ops = 1, true, nil
@@ -52,7 +58,6 @@ func (s *solo) weigh(weights map[int]uint64) map[string]string {
 		k.load.told += weights[i]
 	}
 	k.stepWeight(time.Hour)
-	k.stepHands()
 	handed := map[string]string{}
 	for _, op := range k.ops {
 		var v zoneValue
@@ -71,11 +76,25 @@ func TestCrowdStays(t *testing.T) {
 		{map[int]uint64{2: 100_000}, map[string]string{}},
 		{map[int]uint64{2: 100_000, 3: 1000}, map[string]string{"mesh.zone.z3": "b"}},
 		{map[int]uint64{2: 100_000, 3: 90_000}, map[string]string{"mesh.zone.z2": "b"}},
+		{map[int]uint64{2: 100_000, 3: 40_000}, map[string]string{"mesh.zone.z3": "b"}}, // more than two thirds of what b has less
 	} {
 		s := newScales(t, 4, 4, func(Actor) float64 { return 1 })
 		s.keeper.zones[1].value.holder = "b"
 		s.server("b", 1)
 		require.Equal(t, c.handed, s.weigh(c.weights))
+	}
+}
+
+// TestLittleHeavier: no zone is handed by a server that is only a little heavier.
+func TestLittleHeavier(t *testing.T) {
+	for load, n := range map[uint64]int{6300: 0, 5700: 2} {
+		s := newScales(t, 10, 10, func(Actor) float64 { return 1 })
+		s.server("b", load)
+		weights := map[int]uint64{}
+		for i := range 10 {
+			weights[i] = 1000
+		}
+		require.Len(t, s.weigh(weights), n)
 	}
 }
 
@@ -137,6 +156,76 @@ func TestWeighs(t *testing.T) {
 	require.NoError(t, s.world.Destroy(last))
 	s.keeper.weigh()
 	require.Equal(t, 13, asked)
+}
+
+// TestWhoseWeight: an actor weighs at the server that keeps it, or will: by Hysteresis it stays where it was a little beyond the border, and one that is on its way to this server weighs here already.
+func TestWhoseWeight(t *testing.T) {
+	s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
+	k := s.keeper
+	k.zones[1].value.holder = "b"
+	k.zonesChanged()
+	k.retable()
+	require.Equal(t, "b", s.zone.table.At(15, 5))
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	r := s.zone.add(a.GUID())
+	r.a = a
+	for _, c := range []struct {
+		x            float64
+		owner        string
+		weighs, zone uint64
+	}{{5, "a", 1000, 1000}, {9.5, "a", 1000, 1000}, {10.5, "a", 1000, 0}, {15, "a", 0, 0}, {15, "b", 0, 0}, {10.5, "b", 0, 0}, {9.5, "b", 0, 0}, {5, "b", 1000, 1000}, {5, "", 1000, 1000}, {15, "", 0, 0}} {
+		a.X, r.owner = c.x, c.owner
+		k.load = load{zones: make([]zoneLoad, 2)}
+		k.weigh()
+		require.Equal(t, c.weighs, k.load.told-1, "%+v", c)
+		require.Equal(t, c.zone, k.load.zones[0].mean, "%+v", c)
+	}
+}
+
+// TestLeavingGetsNothing: a server that leaves is handed no zone, with Weight or without, nor by Hand, and takes over after all others.
+func TestLeavingGetsNothing(t *testing.T) {
+	weight := func(Actor) float64 { return 1 }
+	s := newScales(t, 4, 4, weight)
+	k, crowded := s.keeper, map[int]uint64{0: 1000, 1: 1000, 2: 1000, 3: 1000}
+	s.server("b", 1)
+	require.NotEmpty(t, s.weigh(crowded))
+	require.NoError(t, k.Hand("z0", "b"))
+	k.zones[0].to = ""
+	for _, z := range k.zones {
+		z.tryAt = 0
+	}
+	s.leaves("b")
+	require.Empty(t, s.weigh(crowded))
+	require.ErrorIs(t, k.Hand("z0", "b"), ErrZone)
+	k.stepCount()
+	require.Empty(t, k.ops)
+	require.EqualValues(t, 0, k.rank())
+	s.server("c", 5000)
+	require.EqualValues(t, 0, k.rank())
+	k.Leave()
+	require.EqualValues(t, 1, k.rank())
+}
+
+// TestLeavingIsTold: the others hear at once that a server leaves, not with the next beat of its lease.
+func TestLeavingIsTold(t *testing.T) {
+	s := newScales(t, 1, 1, nil)
+	k := s.keeper
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1)) // the store doesn't have it yet: the lease goes on for a while
+	leaves := func() bool {
+		k.ops = nil
+		k.renew()
+		require.Len(t, k.ops, 1)
+		var v leaseValue
+		require.True(t, v.read(k.ops[0].Value))
+		k.result(kv.Event{ID: k.ops[0].ID, Status: kv.OK, Revision: 2})
+		return v.leaves
+	}
+	require.False(t, leaves())
+	k.Leave()
+	require.True(t, leaves())
 }
 
 // TestMostCells: with as many zones as a Plan has at most, 16 are chosen in a moment. Comparing each with each cell takes minutes, in one Step.

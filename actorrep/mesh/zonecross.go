@@ -55,6 +55,12 @@ func (z *Zone) stepOwn(r *record) {
 	}
 }
 
+// keeps reports whether a server keeps an actor of its own at a place: there is a zone of its within Hysteresis.
+func (z *Zone) keeps(server string, x, y float64) bool {
+	z.around = z.table.near(z.around[:0], x, y, z.cfg.Hysteresis)
+	return distanceOf(z.around, server) <= z.cfg.Hysteresis
+}
+
 // measure finds how far a place is from the zones that are within reach of it.
 func (z *Zone) measure(x, y, reach float64) {
 	z.around = z.table.near(z.around[:0], x, y, reach)
