@@ -14,9 +14,11 @@ import (
 const (
 	askTimes    = 8                      // a STUN server, until it answers
 	askEvery    = 250 * time.Millisecond // meanwhile
-	askAgain    = 15 * time.Second       // so that the router keeps the address
 	resolveTime = 5 * time.Second
 )
+
+// askAgain is how often a server is asked, so that the router keeps the address.
+var askAgain = 15 * time.Second
 
 // discover keeps asking the i-th server what this end's address is outside of its router.
 func (n *node) discover(i int, u *stun.URI) {

@@ -40,7 +40,8 @@
 // ([Path]). Host.Path, Client.Path and [Counters] say which it was. For other than direct paths Config.Servers are needed.
 //
 // The machine's addresses are looked at every second, and STUN servers asked every 15 s, and when the machine's addresses change: those of another network are
-// told as long as the Signal carries messages. A relay that knew this end by its old address is asked for another one.
+// told as long as the Signal carries messages. A relay that sees this end elsewhere than when it gave its address is asked for another one; what STUN servers
+// say isn't enough, as one may lie.
 // Each relay is asked every 15 s whether it knows this end, and when nothing comes from it for 2 s though something was sent. One that has forgotten this end, since it
 // was started again or this machine slept for too long, is asked for another address: one that says so within 3 s, one that is silent within 8 s.
 //
@@ -92,7 +93,8 @@
 //	what waits to be read                      4096 datagrams, 256 of one guest, ReceiveBuffer 4 MiB; the newest are lost (Unread)
 //	what waits for a relay                     512 datagrams, SendBuffer 64 KiB; the oldest are lost
 //	addresses that one relay lets in           1024; one that nothing was sent to for 30 s makes room
-//	an address of a relay                      it must last 10 s at least; a relay whose messages can't be read is lost
+//	an address of a relay                      it must last 10 s at least; a relay whose messages can't be read, or that by TCP reads nothing for 5 s, is lost
+//	what comes from a relay                    datagrams of up to 1500 bytes; longer ones are ignored. So is what others send to the port (Strangers)
 //
 // Servers may be what a rendezvous says: one whose address is of this machine, link-local or of many machines isn't asked. A candidate that is the broadcast
 // address of a network of this machine is bad.

@@ -27,8 +27,9 @@ const (
 	relayRarely    = 30 * time.Second
 )
 
-// relaySilent is how long nothing comes from the server, though something was sent, when it is asked whether it knows this end; relayAnswer is the time for its answer.
-var relaySilent, relayAnswer = 2 * time.Second, 5 * time.Second
+// relaySilent is how long nothing comes from the server, though something was sent, when it is asked whether it knows this end; relayAnswer is the time for its answer, and
+// relayWrite that for one message to it by TCP.
+var relaySilent, relayAnswer, relayWrite = 2 * time.Second, 5 * time.Second, 5 * time.Second
 
 // relay is an allocation at a TURN server.
 type relay struct {
@@ -47,7 +48,8 @@ type relay struct {
 
 	heard, relayed, sent atomic.Int64 // when anything came from the server, when it relayed something, and when it was given something to relay; as node.now
 
-	mu sync.Mutex // of alloc, until it is there
+	mu   sync.Mutex     // of alloc, until it is there, and seen
+	seen netip.AddrPort // this end's address, as the server saw it when it gave one
 }
 
 // relays keeps an allocation as long as the node is open, if there is a server.
@@ -83,7 +85,8 @@ func (n *node) keep(r *relay) (moved bool) {
 			lost = true
 		case <-changed:
 			now := n.outsides()
-			moved = localTo(r.server) != r.local || !slices.EqualFunc(outside, now, func(a, b netip.AddrPort) bool { return !a.IsValid() || a.Addr() == b.Addr() })
+			moved = localTo(r.server) != r.local ||
+				!slices.EqualFunc(outside, now, func(a, b netip.AddrPort) bool { return !a.IsValid() || a.Addr() == b.Addr() }) && r.elsewhere()
 			outside = now
 		case <-n.ctx.Done():
 		}
@@ -102,6 +105,35 @@ func (n *node) keep(r *relay) (moved bool) {
 	})
 	r.close()
 	return moved
+}
+
+// elsewhere reports whether the server sees this end at another address than when it gave one. STUN servers may say so, and lie.
+func (r *relay) elsewhere() bool {
+	answer := make(chan net.Addr, 1)
+	r.permits.mu.Lock()
+	if !isDone(r.ended) {
+		r.permits.asking.Go(func() {
+			if at, err := r.client.SendBindingRequestTo(r.client.TURNServerAddr()); err == nil {
+				answer <- at
+			}
+		})
+	}
+	r.permits.mu.Unlock()
+	r.mu.Lock()
+	seen := r.seen
+	r.mu.Unlock()
+	timer := time.NewTimer(relaySilent)
+	defer timer.Stop()
+	select {
+	case at := <-answer:
+		a, ok := at.(*net.UDPAddr)
+		return ok && seen.IsValid() && addrOf(a) != seen
+	case <-r.ended:
+	case <-r.n.ctx.Done():
+	case <-timer.C: // by UDP watch finds out whether the server still knows this end
+		return r.stream
+	}
+	return false
 }
 
 // outsides returns this end's addresses outside of its router.
@@ -189,7 +221,7 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	case u.Scheme == stun.SchemeTypeTURN:
 		var c net.Conn
 		if c, err = d.DialContext(ctx, "tcp", server.String()); err == nil {
-			r.conn = turn.NewSTUNConn(c)
+			r.conn = turn.NewSTUNConn(&stream{Conn: c})
 		}
 	default:
 		conf := n.cfg.TLS.Clone()
@@ -201,7 +233,7 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 		}
 		var c net.Conn
 		if c, err = (&tls.Dialer{NetDialer: &d, Config: conf}).DialContext(ctx, "tcp", server.String()); err == nil {
-			r.conn = turn.NewSTUNConn(c)
+			r.conn = turn.NewSTUNConn(&stream{Conn: c})
 		}
 	}
 	if err != nil {
@@ -237,7 +269,26 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	return r, nil
 }
 
-// receive hands over what the server sends, until the connection to it ends.
+// stream is a connection to a relay by TCP. It ends when a message can't be written in time: a server that doesn't read keeps nobody waiting, not even who closes.
+type stream struct {
+	net.Conn
+	writing sync.Mutex // so that each write has its time
+}
+
+// Write implements net.Conn.
+func (s *stream) Write(p []byte) (n int, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err = s.SetWriteDeadline(time.Now().Add(relayWrite)); err == nil {
+		n, err = s.Conn.Write(p)
+	}
+	if err != nil {
+		_ = s.Conn.Close() // err is the one to return
+	}
+	return n, err
+}
+
+// receive hands over what the server sends, until the connection to it ends. What others send to the same port isn't a relay's word.
 func (r *relay) receive() {
 	p := make([]byte, 64<<10)
 	for {
@@ -246,7 +297,11 @@ func (r *relay) receive() {
 			r.end()
 			return
 		}
-		if brief(p[:k]) {
+		if a, ok := from.(*net.UDPAddr); ok && addrOf(a) != r.server {
+			r.n.n.strangers.Add(1)
+			continue
+		}
+		if !r.granted(p[:k]) {
 			r.n.log("a relay gives addresses for too short a time", slog.Any("relay", r.server))
 			r.end()
 			return
@@ -259,21 +314,30 @@ func (r *relay) receive() {
 // leastLife is how many seconds a relay's address must last: pion asks for it again after half of that, at once after none.
 const leastLife = 10
 
-// brief reports whether a server's message gives an address for a shorter time.
-func brief(p []byte) bool {
+// granted reports whether a server's message may be handed over: it is not an address for a shorter time. The address that the server sees this end at is noted.
+func (r *relay) granted(p []byte) bool {
 	m := stun.Message{Raw: p}
 	if !stun.IsMessage(p) || binary.BigEndian.Uint16(p) != allocateSuccess || m.Decode() != nil {
-		return false
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.alloc != nil {
+		return true // nobody asked
+	}
+	var seen stun.XORMappedAddress
+	if seen.GetFrom(&m) == nil {
+		r.seen = addrOf(&net.UDPAddr{IP: seen.IP, Port: seen.Port})
 	}
 	life, err := m.Get(stun.AttrLifetime)
-	return err == nil && len(life) == 4 && binary.BigEndian.Uint32(life) < leastLife
+	return err != nil || len(life) != 4 || binary.BigEndian.Uint32(life) >= leastLife
 }
 
 const allocateSuccess = 0x0103 // RFC 8656
 
-// read passes on what the relay got for this end.
+// read passes on what the relay got for this end. Others may send it longer datagrams than the game's, which would end the reads if they had no room.
 func (r *relay) read() {
-	p := make([]byte, mailbox.MaxDatagram+1)
+	p := make([]byte, 64<<10)
 	for {
 		k, from, err := r.alloc.ReadFrom(p)
 		if err != nil {
@@ -282,10 +346,14 @@ func (r *relay) read() {
 		}
 		r.relayed.Store(int64(r.n.now()))
 		if a, ok := from.(*net.UDPAddr); ok {
-			at := a.AddrPort()
-			r.n.receive(&r.base, p[:k], netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+			r.n.receive(&r.base, p[:k], addrOf(a))
 		}
 	}
+}
+
+func addrOf(a *net.UDPAddr) netip.AddrPort {
+	at := a.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
 // addrBytes is the size of an address before a datagram that waits.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ type restarting struct {
 	says       stun.ErrorCode // 0 is nothing
 	permission time.Duration  // that it lets somebody in; 0 is its default
 	relayed    byte           // the last of its address, 127.0.0.x; 0 is 1
+	elsewhere  atomic.Bool    // it sees its clients at another address than before
 
 	mu      sync.Mutex
 	known   map[string]bool
@@ -55,6 +57,16 @@ func (r *run) ReadFrom(p []byte) (int, net.Addr, error) {
 		strange := r.strange[from.String()] && r.says != 0
 		r.mu.Unlock()
 		m := stun.Message{Raw: p[:n]}
+		if r.elsewhere.Load() && m.Decode() == nil && m.Type == stun.BindingRequest {
+			answer, err := stun.Build(&m, stun.BindingSuccess, &stun.XORMappedAddress{IP: net.IPv4(192, 0, 2, 7), Port: 5000})
+			if err == nil {
+				_, err = r.WriteTo(answer.Raw, from)
+			}
+			if err != nil {
+				return 0, from, err
+			}
+			continue
+		}
 		if !strange || m.Decode() != nil || m.Type.Method == stun.MethodBinding || m.Type.Class != stun.ClassRequest {
 			return n, from, nil
 		}
@@ -86,9 +98,11 @@ func (r *restarting) start(t *testing.T) (stop func()) {
 
 // impatient has relays be asked soon, and sessions restart soon.
 func impatient(t *testing.T) {
-	silent, answer, after, pause := relaySilent, relayAnswer, restartAfter, restartPause
-	t.Cleanup(func() { relaySilent, relayAnswer, restartAfter, restartPause = silent, answer, after, pause })
-	relaySilent, relayAnswer, restartAfter, restartPause = 300*time.Millisecond, 500*time.Millisecond, 1300*time.Millisecond, time.Millisecond
+	silent, answer, write, after, pause := relaySilent, relayAnswer, relayWrite, restartAfter, restartPause
+	t.Cleanup(func() {
+		relaySilent, relayAnswer, relayWrite, restartAfter, restartPause = silent, answer, write, after, pause
+	})
+	relaySilent, relayAnswer, relayWrite, restartAfter, restartPause = 300*time.Millisecond, 500*time.Millisecond, 500*time.Millisecond, 1300*time.Millisecond, time.Millisecond
 }
 
 // server returns the settings for a player who is reached by this relay only.
