@@ -86,14 +86,15 @@ func (c Config) filled() Config {
 
 // Bounds that aren't settings.
 const (
-	maxMessage = 8 << 10  // bytes
-	maxAddrs   = 65536    // that Rate remembers
-	maxListed  = 100      // public games
-	maxName    = 40       // characters
-	perSecond  = 20       // messages of a guest; a host may send so many for each of Config.atOnce, and twice those may come
-	maxWaiting = 64       // messages to one end that doesn't read; of guests' letters to a host
-	maxControl = 256      // further ones to a host: who begins to join, and who has gone
-	maxJoining = 32 << 10 // bytes of a guest's letters; joining takes about 5 KB
+	maxMessage = 8 << 10   // bytes
+	maxAddrs   = 65536     // that Rate remembers
+	maxListed  = 100       // public games
+	maxName    = 40        // characters
+	perSecond  = 20        // messages of a guest; a host may send so many for each of Config.atOnce, and twice those may come
+	maxWaiting = 64        // messages to one end that doesn't read; of guests' letters to a host
+	maxControl = 256       // further ones to a host: who begins to join, and who has gone
+	maxJoining = 16 << 10  // bytes of a guest's letters; joining takes about 5 KB
+	maxLetters = 128 << 10 // bytes of guests' letters that wait for one host
 	writeTime  = 5 * time.Second
 	wrongRate  = 1. / 30         // wrong codes a second of one address or network, as with Config.Rate
 	wrongBurst = 10              // of them at once
@@ -186,8 +187,9 @@ type line struct {
 	pinged func() bool
 	// heard is called with each message and ping.
 	heard func()
-	told  int        // bytes of letters to a guest; guarded by Service.mu
-	of    netip.Addr // a guest's address or network
+	told  int          // bytes of letters to a guest; guarded by Service.mu
+	bytes atomic.Int64 // in out
+	of    netip.Addr   // a guest's address or network
 }
 
 // New returns a Service, or an error for settings that can't work.
@@ -437,6 +439,7 @@ func (l *line) write(ctx context.Context) {
 	for {
 		select {
 		case p := <-l.out:
+			l.bytes.Add(-int64(len(p)))
 			writing, done := context.WithTimeout(context.WithoutCancel(ctx), writeTime) // a write that is cut short would close the connection
 			err := l.conn.Write(writing, websocket.MessageText, p)
 			done()
@@ -470,6 +473,7 @@ func (l *line) post(n note) {
 	if err != nil {
 		return
 	}
+	l.bytes.Add(int64(len(p)))
 	select {
 	case l.out <- p:
 	default:
@@ -479,7 +483,7 @@ func (l *line) post(n note) {
 
 // pass queues a guest's letter for its host, or reports that too many wait.
 func (l *line) pass(n note) bool {
-	if len(l.out) >= maxWaiting { // the rest of its room is for maxControl, so that no guest's letters end the host
+	if len(l.out) >= maxWaiting || l.bytes.Load() >= maxLetters { // the rest of its room is for maxControl, so that no guest's letters end the host
 		return false
 	}
 	l.post(n)
