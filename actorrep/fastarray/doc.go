@@ -14,7 +14,7 @@
 //		Bag fastarray.List[Item] `net:"owner"`
 //	}
 //
-// All exported fields and embedded structs of an element are sent, encoded as their tags say. Conditions and a notify belong
+// All fields of an element are sent, unexported ones too, encoded as their tags say. Conditions and a notify belong
 // on the list. An actor may have two lists; put more into components.
 //
 // # On the server

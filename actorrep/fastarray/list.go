@@ -90,6 +90,7 @@ type tombstone struct {
 type work[T any] struct {
 	buf  []byte
 	a, b bitio.Writer
+	r    bitio.Reader
 	now  T
 }
 
@@ -149,7 +150,10 @@ func search[T any](items []item[T], id ID) (int, bool) {
 }
 
 // Add adds an element at the end and returns its id. It returns ErrFull, ErrUnfit, or on a client ErrMirror.
-func (l *List[T]) Add(v T) (ID, error) {
+func (l *List[T]) Add(v T) (ID, error) { return l.add(v, nil) }
+
+// add is Add of a value that exact, unless it is nil, says comes to the client as it should.
+func (l *List[T]) add(v T, exact func(sent *T) bool) (ID, error) {
 	elem, err := l.describe()
 	switch {
 	case err != nil:
@@ -162,6 +166,15 @@ func (l *List[T]) Add(v T) (ID, error) {
 	size, err := l.size(v)
 	if err != nil {
 		return 0, err
+	}
+	if exact != nil {
+		var none T
+		k, sent := l.work, &l.work.now
+		*sent = none
+		k.r.Reset(k.a.Bytes(), size)
+		if elem.ReadUnits(&k.r, unsafe.Pointer(sent), elem.All()); !exact(sent) {
+			return 0, fmt.Errorf("%w: it comes as %v", ErrUnfit, *sent)
+		}
 	}
 	gap := bitio.PackedBits(uint64(l.last + 1 - l.lastID() - 1))
 	if l.bits+size+gap > MaxBytes*8 {

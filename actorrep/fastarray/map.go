@@ -8,8 +8,8 @@ import "github.com/bunchnet/bunchnet/bunch/bitio"
 //
 //	Scores fastarray.Map[netguid.GUID, Score] `net:"notify=OnScores"`
 //
-// Keys must be sent exactly, so their type may have no q= or rot= tags. All yields keys in the order in which they were
-// added, at both ends.
+// A key must be the same at the client: a NaN, a pointer, a time with a location, and what q= or rot= round are refused. All yields
+// keys in the order in which they were added, at both ends.
 type Map[K comparable, V any] struct {
 	// OnAdd, OnChange and OnRemove are called like those of a List.
 	OnAdd    func(k K, v V)
@@ -18,7 +18,7 @@ type Map[K comparable, V any] struct {
 
 	list  List[entry[K, V]]
 	ids   map[K]ID
-	fresh uint32 // version that ids belongs to
+	stale bool // an update came since ids was made
 	added []entry[K, V]
 }
 
@@ -32,7 +32,7 @@ func (m *Map[K, V]) Len() int { return m.list.Len() }
 
 // id is the id of a key's element, or 0. After an update from the server the ids are looked up again once.
 func (m *Map[K, V]) id(k K) ID {
-	if m.ids == nil || m.list.mirror && m.fresh != m.list.version {
+	if m.ids == nil || m.stale {
 		if m.ids == nil {
 			m.ids = map[K]ID{}
 		}
@@ -40,7 +40,7 @@ func (m *Map[K, V]) id(k K) ID {
 		for i := range m.list.items {
 			m.ids[m.list.items[i].value.Key] = m.list.items[i].id
 		}
-		m.fresh = m.list.version
+		m.stale = false
 	}
 	return m.ids[k]
 }
@@ -51,13 +51,13 @@ func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	return e.Value, ok
 }
 
-// Set sets the value of a key, which may be new. Its errors are those of List.Add and List.Set; the map is unchanged
-// then.
+// Set sets the value of a key, which may be new. Its errors are those of List.Add and List.Set, and ErrUnfit for a key that would be
+// another one at the client; the map is unchanged then.
 func (m *Map[K, V]) Set(k K, v V) error {
 	if id := m.id(k); id != 0 {
 		return m.list.Set(id, entry[K, V]{k, v})
 	}
-	id, err := m.list.Add(entry[K, V]{k, v})
+	id, err := m.list.add(entry[K, V]{k, v}, func(sent *entry[K, V]) bool { return sent.Key == k })
 	if err == nil {
 		m.ids[k] = id
 	}
@@ -106,6 +106,7 @@ func (m *Map[K, V]) NetWrite(w *bitio.Writer, base uint32) { m.list.NetWrite(w, 
 // NetRead applies an update.
 func (m *Map[K, V]) NetRead(r *bitio.Reader) error {
 	m.listen()
+	m.stale = true
 	return m.list.NetRead(r)
 }
 
