@@ -1,0 +1,289 @@
+package actorrep_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+type beacon struct {
+	actorrep.Base
+	N uint8 `net:""`
+}
+
+type sighting struct {
+	Who  actorrep.Ref[*beacon]
+	N    uint8
+	Also []actorrep.Ref[*watcher]
+}
+
+// watcher has references of each kind.
+type watcher struct {
+	actorrep.Base
+	One   actorrep.Ref[*beacon]               `net:"notify=OnOne"`
+	Bare  netguid.GUID                        `net:"notify=OnBare"`
+	Many  []actorrep.Ref[*beacon]             `net:"notify=OnMany"`
+	Deep  []sighting                          `net:"notify=OnDeep"`
+	Fixed [3]actorrep.Ref[*beacon]            `net:"notify=OnFixed"`
+	Far   *sighting                           `net:"notify=OnFar"`
+	Set   actorrep.Var[actorrep.Ref[*beacon]] `net:"notify=OnSet"`
+	Own   actorrep.Ref[*watcher]              `net:"owner,notify=OnOwn"`
+	In    struct {
+		N   uint8
+		Who [2]actorrep.Ref[*watcher]
+	} `net:"notify=OnIn"`
+
+	knows  map[string][]sight // by field, as it was when the game was told last
+	times  map[string]int     // notifies of this Step
+	empty  int                // notifies that said nothing new
+	notify int
+}
+
+// sight is a reference and the actor that it led to.
+type sight struct {
+	id netguid.GUID
+	a  actorrep.Actor
+}
+
+func (w *watcher) sights() map[string][]sight {
+	at := func(ids ...netguid.GUID) (list []sight) {
+		for _, id := range ids {
+			list = append(list, sight{id, w.World().Find(id)})
+		}
+		return list
+	}
+	m := map[string][]sight{"One": at(w.One.GUID()), "Bare": at(w.Bare), "Fixed": at(w.Fixed[0].GUID(), w.Fixed[1].GUID(), w.Fixed[2].GUID()), "Set": at(w.Set.Get().GUID()),
+		"Own": at(w.Own.GUID()), "In": at(w.In.Who[0].GUID(), w.In.Who[1].GUID()), "Many": nil, "Deep": nil, "Far": nil}
+	for _, r := range w.Many {
+		m["Many"] = append(m["Many"], at(r.GUID())...)
+	}
+	list := w.Deep
+	for i := range list {
+		m["Deep"] = append(m["Deep"], at(list[i].Who.GUID())...)
+		for _, r := range list[i].Also {
+			m["Deep"] = append(m["Deep"], at(r.GUID())...)
+		}
+	}
+	if w.Far != nil {
+		m["Far"] = at(w.Far.Who.GUID())
+		for _, r := range w.Far.Also {
+			m["Far"] = append(m["Far"], at(r.GUID())...)
+		}
+	}
+	return m
+}
+
+func (w *watcher) Spawned()   { w.knows, w.times = w.sights(), map[string]int{} }
+func (w *watcher) Destroyed() {}
+
+func (w *watcher) told(field string) {
+	now := w.sights()[field]
+	if slices.Equal(now, w.knows[field]) {
+		w.empty++
+	}
+	w.notify++
+	w.knows[field] = now
+	w.times[field]++
+}
+
+func (w *watcher) OnOne()   { w.told("One") }
+func (w *watcher) OnBare()  { w.told("Bare") }
+func (w *watcher) OnMany()  { w.told("Many") }
+func (w *watcher) OnDeep()  { w.told("Deep") }
+func (w *watcher) OnFixed() { w.told("Fixed") }
+func (w *watcher) OnFar()   { w.told("Far") }
+func (w *watcher) OnSet()   { w.told("Set") }
+func (w *watcher) OnOwn()   { w.told("Own") }
+func (w *watcher) OnIn()    { w.told("In") }
+
+// untold says of which reference the game wasn't told: it refers to another actor than when the game was told last, or its actor has come since.
+func (w *watcher) untold() string {
+	if w.knows == nil {
+		return ""
+	}
+	for field, now := range w.sights() {
+		if w.times[field] > 1 {
+			return fmt.Sprint(field, " told ", w.times[field], " times in a Step")
+		}
+		was := w.knows[field]
+		if len(now) != len(was) {
+			return fmt.Sprintf("%s has %d references, told %d", field, len(now), len(was))
+		}
+		for i, s := range now {
+			if s.id != was[i].id || s.a != nil && s.a != was[i].a {
+				return fmt.Sprintf("%s[%d] is %v, there %v; told %v, there %v, the same actor %v", field, i, s.id, s.a != nil, was[i].id, was[i].a != nil, s.a == was[i].a)
+			}
+		}
+	}
+	clear(w.times)
+	return ""
+}
+
+// TestReferencesAreTold: whatever comes, goes, returns, sleeps, changes hands and is made anew, at 20 % loss, a client's game is told of each reference that has
+// another actor, and each time its actor comes, once a Step; and in the end all references lead where the server's do.
+func TestReferencesAreTold(t *testing.T) {
+	seeds, steps := 4, 600
+	if os.Getenv("CI") != "" {
+		seeds, steps = 40, 2000
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { referencesAreTold(t, uint64(seed), steps) })
+	}
+}
+
+func referencesAreTold(t *testing.T, seed uint64, steps int) {
+	type key struct {
+		p *actorrep.Peer
+		a actorrep.Actor
+	}
+	hidden := map[key]bool{}
+	w := newWorld(t, seed, netsim.Settings{Loss: 20, Dup: 5, LagMin: 10 * time.Millisecond, LagMax: 90 * time.Millisecond}, actorrep.Config{RelevantTimeout: -1,
+		Relevant: func(p *actorrep.Peer, a actorrep.Actor) bool { return !hidden[key{p, a}] }}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("beacon", (*beacon)(nil)))
+		require.NoError(t, w.Register("watcher", (*watcher)(nil)))
+	})
+	for range 2 {
+		w.join()
+	}
+	var beacons []*beacon
+	var watchers []*watcher
+	spawnBeacon := func() {
+		b := &beacon{}
+		require.NoError(t, w.Server.Spawn(b))
+		beacons = append(beacons, b)
+	}
+	spawnWatcher := func() {
+		a := &watcher{}
+		a.SetOwner(w.Lines[w.Rand.IntN(len(w.Lines))].Peer)
+		require.NoError(t, w.Server.Spawn(a))
+		watchers = append(watchers, a)
+	}
+	for range 5 {
+		spawnBeacon()
+		spawnWatcher()
+	}
+	toB := func() actorrep.Ref[*beacon] {
+		if w.Rand.IntN(5) == 0 {
+			return actorrep.Ref[*beacon]{}
+		}
+		return actorrep.RefTo(beacons[w.Rand.IntN(len(beacons))])
+	}
+	toW := func() actorrep.Ref[*watcher] { return actorrep.RefTo(watchers[w.Rand.IntN(len(watchers))]) }
+	sightingOf := func() (s sighting) {
+		s.Who, s.N = toB(), uint8(w.Rand.IntN(3))
+		for range w.Rand.IntN(3) {
+			s.Also = append(s.Also, toW())
+		}
+		return s
+	}
+	change := func() {
+		i, j := w.Rand.IntN(len(watchers)), w.Rand.IntN(len(beacons))
+		a := watchers[i]
+		p := w.Lines[w.Rand.IntN(len(w.Lines))].Peer
+		switch w.Rand.IntN(20) {
+		case 0:
+			a.One = toB()
+		case 1:
+			a.Bare = toB().GUID()
+		case 2:
+			a.Many = nil
+			for range w.Rand.IntN(4) {
+				a.Many = append(a.Many, toB())
+			}
+		case 3:
+			a.Deep = nil
+			for range w.Rand.IntN(3) {
+				a.Deep = append(a.Deep, sightingOf())
+			}
+		case 4:
+			a.Fixed[w.Rand.IntN(3)] = toB()
+		case 5:
+			if a.Far = nil; w.Rand.IntN(3) > 0 {
+				s := sightingOf()
+				a.Far = &s
+			}
+		case 6:
+			a.Set.Set(toB())
+		case 7:
+			a.Own = toW()
+		case 8:
+			a.In.Who[w.Rand.IntN(2)] = toW()
+		case 9:
+			a.SetOwner(p)
+		case 10:
+			require.NoError(t, a.SetDormant(!a.Dormant()))
+		case 11:
+			require.NoError(t, beacons[j].SetDormant(!beacons[j].Dormant()))
+		case 12:
+			require.NoError(t, w.Server.Destroy(beacons[j]))
+			beacons = slices.Delete(beacons, j, j+1)
+			spawnBeacon()
+		case 13:
+			if w.Rand.IntN(3) == 0 {
+				require.NoError(t, w.Server.Destroy(a))
+				watchers = slices.Delete(watchers, i, i+1)
+				spawnWatcher()
+			}
+		case 14, 15:
+			hidden[key{p, a}] = !hidden[key{p, a}]
+		default:
+			hidden[key{p, beacons[j]}] = !hidden[key{p, beacons[j]}]
+		}
+	}
+	empty, notifies := 0, 0
+	step := func() {
+		w.Step()
+		for n, l := range w.Lines {
+			for a := range l.World.All {
+				if a, ok := a.(*watcher); ok {
+					if s := a.untold(); s != "" {
+						t.Fatalf("%v: client %d: %v: %s", w.Now, n, a.GUID(), s)
+					}
+					empty, notifies = empty+a.empty, notifies+a.notify
+					a.empty, a.notify = 0, 0
+				}
+			}
+		}
+	}
+	for range steps {
+		for range w.Rand.IntN(4) {
+			change()
+		}
+		step()
+	}
+	clear(hidden)
+	for _, a := range watchers {
+		require.NoError(t, a.SetDormant(false))
+	}
+	for range 200 {
+		step()
+	}
+	for _, l := range w.Lines {
+		for _, a := range watchers {
+			mine, _ := l.World.Find(a.GUID()).(*watcher)
+			require.NotNil(t, mine)
+			want := a.sights()
+			for field, list := range mine.sights() {
+				if field == "Own" && a.Owner() != l.Peer {
+					continue
+				}
+				require.Len(t, list, len(want[field]), field)
+				for i := range list {
+					require.Equal(t, want[field][i].id, list[i].id, field)
+					require.Equal(t, want[field][i].a != nil, list[i].a != nil, field)
+				}
+			}
+		}
+	}
+	t.Logf("%d notifies, %d of nothing new", notifies, empty)
+	require.Greater(t, notifies, steps/2)
+	require.Less(t, empty, notifies/20)
+}
