@@ -276,8 +276,9 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		units.Unread = nil
 	}
 	if own.Refers() {
+		tells := m.b.class.tellsRefs&m.b.class.layout.Fields[field].Mask != 0
 		for id := range own.References(m.b.ptr) {
-			m.checkReference(id, field)
+			m.checkReference(id, field, tells)
 		}
 	}
 }
@@ -406,10 +407,13 @@ func shares(t reflect.Type) bool {
 	return false
 }
 
-// checkReference notes a reference whose actor isn't there.
-func (m *mirror) checkReference(id netguid.GUID, field int) {
-	if id.Valid() && m.world.byGUID[id] == nil {
-		m.world.Counters.Unmapped++
+// checkReference notes a reference whose actor isn't there. It waits for it when a notify is to tell.
+func (m *mirror) checkReference(id netguid.GUID, field int, tells bool) {
+	if !id.Valid() || m.world.byGUID[id] != nil {
+		return
+	}
+	m.world.Counters.Unmapped++
+	if tells {
 		m.world.client.wait(id, unmapped{m.guid, field})
 	}
 }

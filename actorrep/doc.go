@@ -109,7 +109,7 @@
 //	a slice or string                1024 elements or bytes (cap=); 8 KiB a value
 //	records in flight                32768 a connection; then nothing more is sent until acks arrive
 //	an opening in several bunches    1 MiB
-//	references that wait             4096 on a client; above that no notify is called when their actor appears
+//	references that wait             4096 on a client, of fields with a notify; above that it isn't called when their actor appears
 //	actors on a client                256 MiB: their structs, and the numbers of each one's last 32 records, from which later records are
 //	                                  predicted. Above that further actors aren't made, and Config.Failed gets ErrActors
 //	unacked openings in parts        256 KiB a connection, and one more opening; others wait

@@ -287,3 +287,55 @@ func referencesAreTold(t *testing.T, seed uint64, steps int) {
 	require.Greater(t, notifies, steps/2)
 	require.Less(t, empty, notifies/20)
 }
+
+// crowd has as many references as a client lets wait, of which no notify tells.
+type crowd struct {
+	actorrep.Base
+	All []actorrep.Ref[*beacon] `net:"cap=1024"`
+}
+
+// TestUntoldReferencesDontWait: references without a notify take none of the room of those that wait to be told.
+func TestUntoldReferencesDontWait(t *testing.T) {
+	seen := map[actorrep.Actor]bool{}
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Relevant: func(_ *actorrep.Peer, a actorrep.Actor) bool {
+		_, is := a.(*beacon)
+		return !is || seen[a]
+	}}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("beacon", (*beacon)(nil)))
+		require.NoError(t, w.Register("watcher", (*watcher)(nil)))
+		require.NoError(t, w.Register("crowd", (*crowd)(nil)))
+	})
+	l := w.join()
+	var crowds []*crowd
+	for range 5 {
+		c := &crowd{}
+		for range 1000 {
+			b := &beacon{}
+			require.NoError(t, w.Server.Spawn(b))
+			c.All = append(c.All, actorrep.RefTo(b))
+		}
+		require.NoError(t, w.Server.Spawn(c))
+		crowds = append(crowds, c)
+	}
+	for range 40 {
+		w.Step()
+	}
+	a, b := &watcher{}, &beacon{}
+	require.NoError(t, w.Server.Spawn(a))
+	require.NoError(t, w.Server.Spawn(b))
+	a.One = actorrep.RefTo(b)
+	for range 20 {
+		w.Step()
+	}
+	mine := l.World.Find(a.GUID()).(*watcher)
+	theirs := l.World.Find(crowds[4].GUID()).(*crowd)
+	require.Equal(t, 1000, len(theirs.All))
+	require.EqualValues(t, 5001, l.World.Counters.Unmapped)
+	require.Zero(t, mine.notify)
+	seen[b] = true
+	for range 20 {
+		w.Step()
+	}
+	require.NotNil(t, mine.One.In(l.World))
+	require.Equal(t, 1, mine.notify)
+}
