@@ -73,21 +73,25 @@ func TestLongBadPath(t *testing.T) {
 }
 
 // TestSlowServer: with a server of 4 to 20 frames a second, whose every frame is a pause, a player's inputs come in time. A message that comes too late for a frame of
-// 250 ms misses 15 ticks, 0.8 % of the 30 s.
+// 250 ms misses 15 ticks, 0.8 % of the 30 s. With frames of 400 and 500 ms it is hardly more than the 2 % of messages that are lost; with longer ones more and more.
 func TestSlowServer(t *testing.T) {
-	for _, frame := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
-		n, mean := seeds(3), 0.0
+	for _, c := range []struct {
+		frame      time.Duration
+		mean, most float64
+	}{{50 * time.Millisecond, 0.5, 5}, {100 * time.Millisecond, 0.5, 5}, {250 * time.Millisecond, 0.5, 5}, {400 * time.Millisecond, 1, 5}, {500 * time.Millisecond, 3, 8}} {
+		frame, n, mean := c.frame, seeds(3), 0.0
 		for seed := range n {
 			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
 			s.serverFrame = frame
 			s.run(20 * time.Second)
 			missed, wait := s.figures(30 * time.Second)
 			t.Logf("frames of %v, seed %d: %.3f%% missed, wait %v", frame, seed, missed, wait)
-			require.LessOrEqual(t, missed, 5.0, "frames of %v, seed %d", frame, seed)
+			require.LessOrEqual(t, missed, c.most, "frames of %v, seed %d", frame, seed)
 			require.Less(t, wait, 20*time.Millisecond+5*tickTime+2*frame, "frames of %v, seed %d", frame, seed)
 			mean += missed / float64(n)
 		}
-		require.LessOrEqual(t, mean, 0.5, "frames of %v", frame)
+		t.Logf("frames of %v: %.2f %% missed on average of %d seeds", frame, mean, n)
+		require.LessOrEqual(t, mean, c.mean, "frames of %v", frame)
 	}
 }
 

@@ -38,7 +38,7 @@ type Server[S, I any] struct {
 	waited     time.Duration // how long it waited for its tick
 }
 
-// NewServer returns a server with an initial state. It returns ErrConfig.
+// NewServer returns a server with an initial state. With Model.Interval the first tick is the one after now; before time 0 there are none. It returns ErrConfig.
 func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (*Server[S, I], error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (
 	s := &Server[S, I]{cfg: cfg, state: initial,
 		guard: guard{max: cfg.MaxDiscrepancy, drift: cfg.Drift, payBack: cfg.PayBack, last: now}}
 	if interval := cfg.Model.Interval; interval > 0 {
-		s.queue, s.at = &queue[S, I]{}, now-now%interval
+		s.queue, s.at = &queue[S, I]{}, max(now-now%interval, 0)
 	}
 	return s, nil
 }

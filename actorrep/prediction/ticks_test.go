@@ -122,6 +122,30 @@ func TestTicks(t *testing.T) {
 	}
 }
 
+// TestTicksBeforeTheEpoch: a server's time may begin before 0: then its first tick is that of the first interval, and moves are simulated from then on as ever.
+func TestTicksBeforeTheEpoch(t *testing.T) {
+	for _, began := range []time.Duration{-time.Nanosecond, -interval, -3*interval - time.Millisecond, -time.Hour} {
+		s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10}, [2]int{}, began)
+		require.NoError(t, err)
+		require.Zero(t, s.Timestamp())
+		for _, now := range []time.Duration{began, began / 2, -1, 0} {
+			require.NoError(t, s.Receive(now, ticksOf(0, 0, interval, 2*interval)))
+			s.Tick(now)
+			_, err = s.Reply(now, bitio.NewWriter(make([]byte, 100)))
+			require.NoError(t, err)
+			require.Zero(t, s.State()[1])
+		}
+		for n := range 5 {
+			now := time.Duration(n+1) * interval
+			require.NoError(t, s.Receive(now-time.Millisecond, ticksOf(0, now)))
+			s.Tick(now)
+			require.Equal(t, [2]int{n + 1, n + 1}, *s.State())
+		}
+		require.Zero(t, s.Counters.Missed)
+		require.Equal(t, prediction.Carried[[2]int, int]{State: [2]int{5, 5}, At: 5 * interval, Input: 1, Began: true, Early: s.Carry().Early}, s.Carry())
+	}
+}
+
 // TestTicksAfterSilence: after any time without a move the state is that of a thing that nobody moved, the client is told so, and moves go on as before; also when
 // what is sent of timestamps has wrapped meanwhile.
 func TestTicksAfterSilence(t *testing.T) {
