@@ -99,6 +99,16 @@ func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
 	return nil
 }
 
+// AddrOfPath returns the address of the connection that a client's token has named; see netcode.Token.PathID. ok is false when there is none, and with other
+// links than [Netcode]. Call it on the goroutine that ticks the driver.
+func (d *Driver) AddrOfPath(id netcode.PathID) (addr netip.AddrPort, ok bool) {
+	s, is := d.server.(*netcodeServer)
+	if !is || s.m == nil {
+		return netip.AddrPort{}, false
+	}
+	return s.m.AddrOfPath(id)
+}
+
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
 // Connected is called by the handshake's machine: a client has got a slot.

@@ -93,7 +93,7 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		m = list[i] // repeating a request doesn't prolong it
 	} else {
 		m = &mapping{addr: from, send: newSealer(&priv.s2c, protocolID), recv: newSealer(&priv.c2s, protocolID),
-			timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, first: s.challengeSeq}
+			timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, path: pathOf(&priv.c2s), first: s.challengeSeq}
 		if !s.mappings.put(now, m) {
 			s.Counters.NoRoom++
 			return
@@ -263,7 +263,7 @@ func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
 	slot, _ := s.place(ch.clientID) // response has seen to it that there is one
 	s.mappings.remove(m)
 	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
-	s.byAddr[m.addr] = slot
+	s.byAddr[m.addr], s.byPath[m.path] = slot, slot
 	if _, held := s.byID[ch.clientID]; held {
 		s.unsettled[ch.clientID] = slot
 	} else {

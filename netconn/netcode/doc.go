@@ -40,6 +40,11 @@
 //	replay window   packets older than the window are dropped
 //	timeouts        a client's clock runs on when it goes to the next server of its token
 //
+// # Path ids
+//
+// Packets don't say which connection they are of; their address does. Where another layer carries them by another path, [Token.PathID] names the connection to it, and
+// [Server.AddrOfPath] finds its address. The id isn't on the wire of this package.
+//
 // # A client that starts again
 //
 // The reference ignores requests from an address with a connected client until that client has timed out. This server does so only while it

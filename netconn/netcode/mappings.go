@@ -17,6 +17,7 @@ type mapping struct {
 	timeout    time.Duration // the token's; negative never
 	clientID   uint64
 	mac        [macBytes]byte
+	path       PathID
 	since      time.Duration
 	until      time.Duration
 	first      uint64        // sequence of the first challenge it got: an older one is a replay

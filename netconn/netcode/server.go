@@ -146,6 +146,7 @@ type Server struct {
 	globalSeq    uint64
 	slots        []*clientSlot // nil when free; with HoldFormer a client of i and one that is to take its place have i and Slots+i, in either order
 	byAddr       map[netip.AddrPort]int
+	byPath       map[PathID]int
 	byID         map[uint64]int
 	unsettled    map[uint64]int // the slots of those that are to take the place of who has their id in byID
 	mappings     mappings
@@ -210,7 +211,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.HoldFormer {
 		places *= 2
 	}
-	s := &Server{cfg: cfg, slots: make([]*clientSlot, places), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{}, unsettled: map[uint64]int{},
+	s := &Server{cfg: cfg, slots: make([]*clientSlot, places), byAddr: map[netip.AddrPort]int{}, byPath: map[PathID]int{}, byID: map[uint64]int{}, unsettled: map[uint64]int{},
 		mappings: newMappings(max(minMappings, 4*cfg.Slots)), used: newUsedTokens(max(minUsed, 8*cfg.Slots))}
 	s.cfg.Addrs = make([]netip.AddrPort, len(cfg.Addrs))
 	for i, a := range cfg.Addrs {
@@ -344,6 +345,7 @@ func (s *Server) remove(slot int) {
 	c := s.slots[slot]
 	s.slots[slot] = nil
 	delete(s.byAddr, c.addr)
+	delete(s.byPath, c.m.path)
 	next, unsettled := s.unsettled[c.id]
 	if unsettled {
 		delete(s.unsettled, c.id)

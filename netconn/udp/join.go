@@ -11,8 +11,8 @@ import (
 // Side is a socket whose peers don't come by UDP. [Join] joins it with other sockets.
 type Side interface {
 	Socket
-	// Has reports whether an address belongs to a present or former peer of this side. Two joined sockets must not have the
-	// same address.
+	// Has reports whether datagrams to an address go by this side: it is that of a present or former peer. Two sides must not have the same
+	// address. A side may have, for a while, an address of main's, as when a peer goes on by another way.
 	Has(addr netip.AddrPort) bool
 	// OnArrival sets a function that the side calls, on any goroutine, after a datagram has arrived that can be read. Join calls
 	// OnArrival before the first read.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -158,14 +159,18 @@ func (c *Client) broken(err error) (first bool) {
 	return first
 }
 
-// printable is an error that may have words of the server, which a terminal isn't to obey.
+// printable is an error that may have words of the server, which a terminal isn't to obey. It ends the socket, so none of the system's errors is found in it,
+// which would be temporary for a socket.
 type printable struct{ error }
 
 // Error implements error.
 func (p printable) Error() string { return bitio.Printable(p.error.Error()) }
 
-// Unwrap is for errors.Is and errors.As.
-func (p printable) Unwrap() error { return p.error }
+// Is is for errors.Is.
+func (p printable) Is(target error) bool {
+	_, system := target.(syscall.Errno)
+	return !system && errors.Is(p.error, target)
+}
 
 // begun counts what it came through by.
 func (c *Client) begun() {

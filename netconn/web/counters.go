@@ -21,15 +21,17 @@ type Counters struct {
 	BadRequest, BadAddr, BadOrigin, Limited, Full, TooManyFromAddress, TooManyHalfOpen, BadUpgrade, TooManyConns uint64
 	// Ended sessions, by reason. Left: the peer left, or its connection broke. Text and Long: it sent a text message, or one that is too long. Unanswered:
 	// the driver never answered it. Idle: the driver no longer sends to it. Crowded: too many newer sessions came before the driver answered it. Slow: it
-	// took nothing of what was sent for 5 s.
-	Left, Text, Long, Unanswered, Idle, Crowded, Slow uint64
+	// took nothing of what was sent for 5 s. NoPath: it asked to carry a connection that the driver doesn't have.
+	Left, Text, Long, Unanswered, Idle, Crowded, Slow, NoPath uint64
+	// Moved counts connections that went on by another session, on a Server; the sessions that they had before aren't counted as ended.
+	Moved uint64
 }
 
 // counters is Counters that several goroutines add to.
 type counters struct {
 	webTransports, webSockets, received, sent, unread, unsent, tooLarge, noPeer                                  atomic.Uint64
 	badRequest, badAddr, badOrigin, limited, full, tooManyFromAddress, tooManyHalfOpen, badUpgrade, tooManyConns atomic.Uint64
-	left, text, long, unanswered, idle, crowded, slow                                                            atomic.Uint64
+	left, text, long, unanswered, idle, crowded, slow, noPath, moved                                             atomic.Uint64
 }
 
 func (c *counters) get() Counters {
@@ -39,6 +41,6 @@ func (c *counters) get() Counters {
 		BadRequest: c.badRequest.Load(), BadAddr: c.badAddr.Load(), BadOrigin: c.badOrigin.Load(), Limited: c.limited.Load(), Full: c.full.Load(),
 		TooManyFromAddress: c.tooManyFromAddress.Load(), TooManyHalfOpen: c.tooManyHalfOpen.Load(), BadUpgrade: c.badUpgrade.Load(),
 		TooManyConns: c.tooManyConns.Load(), Left: c.left.Load(), Text: c.text.Load(), Long: c.long.Load(), Unanswered: c.unanswered.Load(),
-		Idle: c.idle.Load(), Crowded: c.crowded.Load(), Slow: c.slow.Load(),
+		Idle: c.idle.Load(), Crowded: c.crowded.Load(), Slow: c.slow.Load(), NoPath: c.noPath.Load(), Moved: c.moved.Load(),
 	}
 }

@@ -39,16 +39,41 @@
 // [DialBest] tries UDP, 300 ms later WebTransport too, and 300 ms later WebSocket. It keeps the first that answers. To the driver this is one socket, so
 // there is one dial with one token:
 //
-//	socket, err = web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet", Last: socket})
+//	socket, err = web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet", Token: token, Last: socket})
 //
 // The client tries each way by sending probes as large as netcode's first packet, 1078 bytes: a session may begin on a path that carries nothing else. A Server answers them
 // in its sessions, at most 8 wait for one peer; the server's UDP socket must answer them too, with as many bytes: udp.Join(web.Answer(socket), door); see [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows both with a Config.Name that
 // returns Ladder.String. An inspector of the server shows each player's way, which its address has. In browsers UDP fails at once.
 //
-// A path may stop working later. For that call DialBest in the Dial function of driver/session's Redialer. After 0.3 s of silence it dials beside the connection,
-// and the player comes back by what answers: as the same player, with its actors and all that session.Players keeps, over a new connection. Netcode's connections
-// belong to their addresses, so one can't go on by another way. A server may also answer probes and nothing else. When the ladder of the dial
-// before is in LadderConfig.Last, and nothing came by its way, this way is tried after the others.
+// # When a path dies
+//
+// A path may stop working later: a firewall forgets UDP, a proxy ends a WebSocket. With the connect token in LadderConfig.Token the connection then goes on by another
+// session, by WebTransport or WebSocket. Nothing that was sent reliably is lost, and the game at both ends notices nothing but a pause.
+//
+//	client                                              server
+//	  | nothing has come for 0.3 s, or the session broke  |
+//	  | sessions by WebTransport and WebSocket, and in    |
+//	  | each a probe with the path id            -->      | asks the driver (Server.Tell) whose address that is
+//	  |   <-- the answer                                  | or ends the session: no such connection
+//	  | the connection's packets, by the first   -->      | from now on the session has the connection's address;
+//	  |   <-- the connection's packets                    | the session before ends
+//	  | ends the way before                               |
+//
+// The path id is netcode.Token.PathID, 16 bytes that only the client, the server and the token's back end know; a proxy that ends TLS sees it too. Who has it can keep packets
+// from a connection, and read and forge none. If something comes by the old way before another one has answered, the connection stays there. The server's
+// driver still knows the client by its first address (Conn.RemoteAddr); [Server.Way] returns the way that it is reached by now. A connection whose session broke waits 5 s
+// for another one.
+//
+// A connection doesn't move to UDP, nor to a driver of another shard, nor when its server has ended it. For that call DialBest in the Dial function of driver/session's
+// Redialer. It too dials after 0.3 s of silence, beside the connection, and ends that dial when packets arrive again. Otherwise the player comes back by a new connection: as the same
+// player, with its actors and all that session.Players keeps. A server may also answer probes and nothing else. When the ladder of the dial before is in
+// LadderConfig.Last, and nothing came by its way, this way is tried after the others.
+//
+// A probe, and its answer:
+//
+//	kind 1 | "bunchnet" 8 | nonce 16 | path id 16 | zeros 1037
+//
+// Kind 0xf5 asks, 0xf6 answers with the same bytes, and 0xf7 asks for the connection with the path id, which is zeros in the others.
 //
 // # Pages in the background
 //
@@ -89,6 +114,7 @@
 //	sessions the driver hasn't answered      MaxHalfOpen, a quarter; one more ends the oldest. Each ends after HalfOpen, 5 s
 //	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it
 //	requests for sessions                    Rate 2 a second and Burst 20 of one address, wider networks a multiple, TotalRate 500; then 429
+//	sessions that name a connection          one request to the driver for each; it ends when there is none. A broken one's connection waits 5 s
 //	pages that may connect                   Origins, those of the server's own host; then 403
 //	connections in all                       2*MaxConns+64; one more ends the one that has been without a request for longest, or else the one without a
 //	                                         session whose request is oldest

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -35,6 +36,13 @@ type LadderConfig struct {
 	// Last is the ladder of the dial before. Probes may be answered and nothing else come through: when the server has sent nothing by the way that Last
 	// chose, this way is tried after all others. Default nil: Ways are tried in their order.
 	Last *Ladder
+	// Token is the connect token of the driver's Netcode link. With it the connection goes on when its path dies: after Silence the ladder makes another session
+	// with the Server, which must have been told of its driver (Server.Tell), and the driver notices nothing but lost packets. Default nil: the
+	// connection stays on the way that was chosen first.
+	Token netcode.Token
+	// Silence is how long nothing arrives from the server before that. Where packets are rare it is three times the longest time between two packets of the
+	// last seconds, if that is longer. Default 300 ms, as a Redialer's.
+	Silence time.Duration
 	// Dial has the settings of WebTransport and WebSocket. Its Way is ignored.
 	Dial DialConfig
 }
@@ -68,6 +76,7 @@ type Ladder struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	heard atomic.Bool // something came by the chosen way
+	mover mover
 
 	mu       sync.Mutex
 	chosen   udp.Socket // nil until one has answered
@@ -80,8 +89,8 @@ type Ladder struct {
 // the same for addresses. DialBest returns at once; until a way has answered, what is sent waits. Each way is tried for 10 s. When none answers, reads
 // return ErrNoSession with the reasons. When ctx is done, the attempts and the session end.
 //
-// A path may stop working later. For that call DialBest in the dial function of driver/session's Redialer: it dials again, uses what answers then, and the
-// player stays the same.
+// A path may stop working later. With LadderConfig.Token the connection then goes on by another session. Where that isn't possible, for example because the
+// server has forgotten the connection, driver/session's Redialer dials again: call DialBest in its dial function.
 func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	cfg.HeadStart = cmp.Or(cfg.HeadStart, 300*time.Millisecond)
 	if cfg.Ways == nil {
@@ -92,11 +101,17 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	switch {
 	case cfg.HeadStart < 0:
 		return nil, fmt.Errorf("%w: HeadStart is %v; it must be positive, or 0 for the default", ErrConfig, cfg.HeadStart)
+	case cfg.Silence < 0:
+		return nil, fmt.Errorf("%w: Silence is %v; it must be positive, or 0 for the default", ErrConfig, cfg.Silence)
 	case len(ways) == 0:
 		return nil, fmt.Errorf("%w: LadderConfig needs UDP, URL or WebSocketURL", ErrConfig)
 	}
 	if cfg.Last != nil {
 		ways = cfg.Last.behind(ways)
+	}
+	path, err := cfg.pathID()
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range ways {
 		cfg.Dial.Way = w
@@ -106,12 +121,19 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop, whole: true, ways: ways}
+	l.mover.begin(cfg.Token != nil, path, cfg.Silence)
 	var bare bareSocket
 	if slices.Contains(ways, UDP) {
 		bare = listenFor(cfg.UDP)
 		l.whole = bare.err != nil || udp.SendsWhole(bare.socket)
 	}
-	l.done.Go(func() { l.climb(ctx, ways, cfg, bare) })
+	l.done.Go(func() {
+		if err := l.climb(ctx, ctx, ways, cfg, bare, newProbe(probeAsk), l.choose); err != nil {
+			l.fail(err)
+			return
+		}
+		l.watch(ctx, ways, cfg)
+	})
 	return l, nil
 }
 
@@ -137,11 +159,12 @@ type rung struct {
 	socket udp.Socket
 }
 
-// climb begins one way after the other until one answers.
-func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig, bare bareSocket) {
+// climb asks by one way after the other until one answers and is chosen, or until trying is done. The sessions end when ctx is.
+func (l *Ladder) climb(ctx, trying context.Context, ways []Way, cfg LadderConfig, bare bareSocket, ask []byte, choose func(rung) bool) error {
 	defer bare.close() // unless it was tried
-	trying, lost := context.WithCancel(ctx)
+	trying, lost := context.WithCancel(trying)
 	defer lost()
+	chosen := false
 	rungs := make(chan rung)
 	under, failed := 0, []error{ErrNoSession}
 	next := time.NewTimer(0)
@@ -160,25 +183,25 @@ func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig, bare b
 			}
 			l.done.Go(func() {
 				began := time.Now()
-				s, err := l.try(ctx, trying, way, cfg, mine)
+				s, err := l.try(ctx, trying, way, cfg, mine, slices.Clone(ask))
 				rungs <- rung{Attempt{way, time.Since(began), err}, s}
 			})
 			next.Reset(cfg.HeadStart)
 		case r := <-rungs:
 			under--
-			if r.Err == nil && !l.choose(r) {
+			if r.Err == nil && (chosen || !choose(r)) {
 				_ = r.socket.Close() // another one was quicker
 				r.Err = ErrLost
 			}
 			l.note(r.Attempt)
 			if r.Err == nil {
-				ways = nil
+				chosen, ways = true, nil
 				lost()
 				continue
 			}
 			failed = append(failed, fmt.Errorf("%v: %w", r.Way, r.Err))
 			next.Reset(0)
-		case <-ctx.Done():
+		case <-trying.Done():
 			ways = nil
 			if under == 0 {
 				break
@@ -187,14 +210,16 @@ func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig, bare b
 			under--
 			if r.socket != nil {
 				_ = r.socket.Close()
+				r.Err = ErrLost
 			}
 			l.note(r.Attempt)
-			failed = append(failed, ctx.Err())
+			failed = append(failed, trying.Err())
 		}
 	}
-	if l.now() == nil {
-		l.fail(errors.Join(failed...))
+	if chosen {
+		return nil
 	}
+	return errors.Join(failed...)
 }
 
 // choose takes the way that has answered, unless another one was.
@@ -227,9 +252,15 @@ func (l *Ladder) failed() error {
 	return l.err
 }
 
+// maxAttempts bounds what Attempts returns.
+const maxAttempts = 32
+
 func (l *Ladder) note(a Attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.attempts) == maxAttempts {
+		l.attempts = slices.Delete(l.attempts, 0, 1)
+	}
 	l.attempts = append(l.attempts, a)
 }
 
@@ -247,7 +278,7 @@ func (l *Ladder) Way() (w Way, ok bool) {
 	return l.way, l.chosen != nil
 }
 
-// Attempts returns the results of the ways that have answered or failed, in that order. They show why Way was chosen. Any goroutine may call it.
+// Attempts returns the results of the ways that have answered or failed, in that order, the last 32. They show why Way was chosen. Any goroutine may call it.
 func (l *Ladder) Attempts() []Attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,7 +293,7 @@ func (l *Ladder) String() string {
 	var not string
 	for _, a := range l.Attempts() {
 		switch {
-		case ok && a.Way == way:
+		case ok && a.Way == way && a.Err == nil:
 			text = fmt.Sprintf("%v after %d ms", way, a.Took.Milliseconds())
 		case a.Err == nil || errors.Is(a.Err, ErrLost):
 			not += fmt.Sprintf("; not %v: it hadn't answered by then", a.Way)
@@ -270,16 +301,19 @@ func (l *Ladder) String() string {
 			not += fmt.Sprintf("; not %v: %v", a.Way, a.Err)
 		}
 	}
+	if n := l.Moved(); n > 0 {
+		text += fmt.Sprintf(", move %d", n)
+	}
 	return text + not
 }
 
 // try comes by one way, until trying is done. The session lives until ctx is.
-func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bare bareSocket) (udp.Socket, error) {
+func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bare bareSocket, ask []byte) (udp.Socket, error) {
 	if way == UDP {
 		if bare.err != nil {
 			return nil, bare.err
 		}
-		return probe(trying, cfg.UDP, bare.socket, "a firewall, or the server's socket isn't one of web.Answer")
+		return probe(trying, ask, cfg.UDP, bare.socket, "a firewall, or the server's socket isn't one of web.Answer")
 	}
 	d := cfg.Dial
 	d.Way = way
@@ -297,7 +331,7 @@ func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bar
 		_ = c.Close() // err is the one to return
 		return nil, err
 	}
-	return probe(trying, cfg.UDP, c, "a session began, and the network or the server lets nothing else through")
+	return probe(trying, ask, cfg.UDP, c, "a session began, and the network or the server lets nothing else through")
 }
 
 // Close ends the attempts and the session.
@@ -307,6 +341,7 @@ func (l *Ladder) Close() error {
 	if s := l.now(); s != nil {
 		err = s.Close() // with its last words
 	}
+	l.mover.settle(&l.done)
 	l.stop()
 	l.done.Wait()
 	return err
@@ -330,22 +365,22 @@ func (l *Ladder) BatchSize() int { return mailbox.BatchSize }
 func (l *Ladder) SetReadDeadline(t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wait.SetDeadline(t)
 	if l.chosen != nil {
 		return l.chosen.SetReadDeadline(t)
 	}
-	l.wait.SetDeadline(t)
 	return nil
 }
 
 // read reads the chosen socket by f. Answers to probes that come late are taken out: the game never sees them, and they don't count as heard.
-func (l *Ladder) read(msgs []udp.Message, f func([]udp.Message) (int, error)) (int, error) {
+func (l *Ladder) read(s udp.Socket, msgs []udp.Message, f func([]udp.Message) (int, error)) (int, error) {
 	for {
 		n, err := f(msgs)
 		left := keep(msgs[:n], func(p []byte) bool { return !isProbe(p, probeAnswer) })
 		if left > 0 && !l.heard.Load() {
 			l.heard.Store(true)
 		}
-		if left > 0 || n == 0 || err != nil {
+		if err = l.mover.noted(l, s, left > 0, err); left > 0 || n == 0 || err != nil {
 			return left, err
 		}
 	}
@@ -368,23 +403,31 @@ func keep(msgs []udp.Message, f func(p []byte) bool) (left int) {
 // TryReadBatch implements udp.Socket.
 func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s := l.now(); s != nil {
-		return l.read(msgs, s.TryReadBatch)
+		return l.read(s, msgs, s.TryReadBatch)
 	}
 	return 0, l.failed()
 }
 
 // ReadBatch implements udp.Socket.
 func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
-	read := func() (int, error) {
-		if s := l.now(); s != nil {
-			return l.read(msgs, s.ReadBatch)
+	for {
+		s := l.now()
+		if s != nil && !l.mover.broken(s) { // the deadline is its own
+			n, err := l.read(s, msgs, s.ReadBatch)
+			if n > 0 || err != nil && l.now() == s {
+				return n, err
+			}
+			continue // it has another one, or has broken
 		}
-		return 0, l.failed()
+		if n, err := l.wait.Read(func() (int, error) { // until there is another one
+			if l.now() != s {
+				return 1, nil
+			}
+			return 0, l.failed()
+		}); n == 0 {
+			return 0, err
+		}
 	}
-	if l.now() != nil { // the deadline is its own
-		return read()
-	}
-	return l.wait.Read(read)
 }
 
 // WriteBatch implements udp.Socket. What was written before a way had answered is sent first.
@@ -400,7 +443,11 @@ func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
 	for p := l.sent.Pop(nil); p != nil; p = l.sent.Pop(nil) {
 		_, _ = s.WriteBatch([]udp.Message{{Buf: p, Addr: l.to}}) // lost as any datagram
 	}
-	return s.WriteBatch(msgs)
+	n, err := s.WriteBatch(msgs)
+	if err != nil && l.mover.noted(l, s, false, err) == nil {
+		return len(msgs), nil // lost as any datagram
+	}
+	return n, err
 }
 
 var _ udp.Socket = (*Ladder)(nil)
@@ -408,15 +455,23 @@ var _ udp.Socket = (*Ladder)(nil)
 // A probe asks whether datagrams come to a server and back, by UDP and by a session; no link's packets begin as it does.
 const (
 	probeAsk, probeAnswer byte = 0xf5, 0xf6
-	probeName                  = "bunchnet"
-	probeNonce                 = 16
-	probeBytes                 = 1078 // of the kind, the name, a nonce and zeros: as many as netcode's first packet, which not every path carries
-	probeInterval              = 100 * time.Millisecond
+	// probeMove also asks, by a session that is to carry a connection: its path id is behind the nonce.
+	probeMove     byte = 0xf7
+	probeName          = "bunchnet"
+	probeNonce         = 16
+	probeBytes         = 1078 // of the kind, the name, a nonce, a path id and zeros: as many as netcode's first packet, which not every path carries
+	probeInterval      = 100 * time.Millisecond
 )
 
 // isProbe reports whether a datagram is a probe of a kind.
 func isProbe(p []byte, kind byte) bool {
 	return len(p) == probeBytes && p[0] == kind && string(p[1:1+len(probeName)]) == probeName
+}
+
+// pathIn is the path id in a probe.
+func pathIn(p []byte) (id netcode.PathID) {
+	copy(id[:], p[1+len(probeName)+probeNonce:])
+	return id
 }
 
 // newProbe returns a probe with a nonce of zeros.
@@ -454,8 +509,7 @@ func listenFor(server netip.AddrPort) bareSocket {
 }
 
 // probe asks by a socket until the server answers. It closes a socket by which nothing answers, and hint says what that may be.
-func probe(ctx context.Context, server netip.AddrPort, s udp.Socket, hint string) (udp.Socket, error) {
-	ask := newProbe(probeAsk)
+func probe(ctx context.Context, ask []byte, server netip.AddrPort, s udp.Socket, hint string) (udp.Socket, error) {
 	if _, err := rand.Read(ask[1+len(probeName):][:probeNonce]); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -117,12 +118,17 @@ type Server struct {
 	answer time.Duration  // to it
 	driver *driver.Driver // of Tell
 	stops  []func()       // what Listen has begun
+
+	away atomic.Pointer[map[netip.AddrPort]bool] // the addresses of UDP peers that sessions have; a map never changes
 }
 
 // peer is one session.
 type peer struct {
 	mailbox.Source
 	remote   netip.Addr
+	way      Way
+	addr     netip.AddrPort // that the driver knows it by; guarded by Server.mu
+	moved    bool           // a connection has moved to it; guarded by Server.mu
 	link     link
 	out      mailbox.Outbox
 	answered atomic.Bool  // half counts it no more
@@ -131,6 +137,11 @@ type peer struct {
 	done     func()
 	ended    chan struct{}
 	once     sync.Once
+
+	// These are of the goroutine that receives.
+	asked bool           // it has named a connection
+	path  netcode.PathID // by this
+	to    netip.AddrPort // the address of that; zero if the driver has none
 }
 
 // NewServer returns a Server without sessions, or an error that wraps ErrConfig.
@@ -144,8 +155,10 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	cfg = cfg.filled()
 	in := mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer)
-	return &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
-		began: time.Now(), closing: make(chan struct{}), idle: idleTime, body: bodyTime, answer: answerTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
+	s := &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
+		began: time.Now(), closing: make(chan struct{}), idle: idleTime, body: bodyTime, answer: answerTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}
+	s.away.Store(&map[netip.AddrPort]bool{})
+	return s, nil
 }
 
 // now is the time since the server's beginning, whatever the clock is set to.
@@ -169,7 +182,7 @@ func (s *Server) LocalAddr() netip.AddrPort {
 
 // Has implements udp.Side.
 func (s *Server) Has(addr netip.AddrPort) bool {
-	return WayOf(addr) != UDP
+	return WayOf(addr) != UDP || (*s.away.Load())[addr]
 }
 
 // OnArrival implements udp.Side.
@@ -177,8 +190,9 @@ func (s *Server) OnArrival(f func()) {
 	s.in.OnArrival(f)
 }
 
-// Tell makes a driver's connections end at once when their sessions end. Without it a player whose page was closed stays until driver.Config.Timeout. Call
-// it after driver.Listen.
+// Tell connects the Server with the driver that it is a socket of. Call it after driver.Listen. Then a connection ends at once when its session was closed, as
+// by a player who closes the page, and 5 s after its session broke. Meanwhile, and whenever its path dies, it can move to another session: see
+// LadderConfig.Token. Without Tell connections don't move, and a player who has gone stays until driver.Config.Timeout.
 func (s *Server) Tell(d *driver.Driver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,7 +427,7 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 
 // begin makes a peer of a session. done is called at its end.
 func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
-	p := &peer{done: done, remote: remote.Addr(), link: l, out: mailbox.NewOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
+	p := &peer{done: done, remote: remote.Addr(), way: way, link: l, out: mailbox.NewOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
 	s.mu.Lock()
 	if s.done {
 		s.mu.Unlock()
@@ -423,9 +437,10 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 		return
 	}
 	s.nextID++
-	p.Source = mailbox.NewSource(addrOf(way, remote, s.nextID), halfOpenShare(s.cfg.MaxHalfOpen))
+	p.addr = addrOf(way, remote, s.nextID)
+	p.Source = mailbox.NewSource(p.addr, halfOpenShare(s.cfg.MaxHalfOpen))
 	p.written.Store(int64(s.now()))
-	s.peers[p.Addr()] = p
+	s.peers[p.addr] = p
 	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay
 		s.settle()
 	}
@@ -444,6 +459,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 // receive passes on what a peer sends.
 func (s *Server) receive(p *peer) {
 	defer s.wg.Done()
+	moved := false
 	for {
 		d, err := p.link.receive(s.in)
 		if err != nil {
@@ -454,7 +470,12 @@ func (s *Server) receive(p *peer) {
 			continue
 		}
 		s.n.received.Add(1)
-		if isProbe(d, probeAsk) { // the driver doesn't know of it, so the session is no more answered than before
+		names := isProbe(d, probeMove)
+		if names && !s.mayMove(p, d) {
+			s.end(p, errNoPath)
+			return
+		}
+		if names || isProbe(d, probeAsk) { // the driver doesn't know of it, so the session is no more answered than before
 			if waiting, _ := p.out.Size(); waiting > maxProbes*probeBytes { // who has shown no token gets little room
 				s.n.unsent.Add(1)
 				continue
@@ -462,6 +483,11 @@ func (s *Server) receive(p *peer) {
 			s.n.unsent.Add(uint64(p.out.Push(answerTo(nil, d))))
 			continue
 		}
+		if p.to.IsValid() && !moved {
+			s.move(p)
+			moved = true
+		}
+		p.asked = true // it is too late to name one
 		if !s.in.Put(&p.Source, d) {
 			s.n.unread.Add(1)
 		}
@@ -530,16 +556,20 @@ func (s *Server) sendAll(p *peer, room []byte) []byte {
 func (s *Server) end(p *peer, why error) {
 	p.once.Do(func() {
 		s.mu.Lock()
-		delete(s.peers, p.Addr())
+		addr, moved := p.addr, p.moved
+		gone := s.peers[addr] == p // its connection hasn't moved on
+		if gone {
+			delete(s.peers, addr)
+			s.setAway(addr, false)
+		}
 		s.places.Remove(p.remote)
 		s.open--
 		if !p.answered.Swap(true) {
 			s.half--
 		}
-		d := s.driver
 		s.mu.Unlock()
-		if d != nil {
-			tell(d, p.Addr(), why)
+		if gone {
+			s.gone(addr, moved || broke(why), why)
 		}
 		n := &s.n.left
 		switch {
@@ -555,10 +585,16 @@ func (s *Server) end(p *peer, why error) {
 			n = &s.n.idle
 		case errors.Is(why, errSlow):
 			n = &s.n.slow
+		case errors.Is(why, errNoPath):
+			n = &s.n.noPath
+		case errors.Is(why, errMoved):
+			n = nil
 		}
-		n.Add(1)
-		if n != &s.n.left {
-			s.log("session ended", p.Addr(), why)
+		if n != nil {
+			n.Add(1)
+		}
+		if n != nil && n != &s.n.left {
+			s.log("session ended", addr, why)
 		}
 		p.why.Store(&why)
 	})

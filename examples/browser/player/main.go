@@ -130,7 +130,7 @@ func (p *player) dial() (*driver.Driver, error) {
 	}
 	maps.DeleteFunc(p.dialed, func(d *driver.Driver, _ *end) bool { return d != p.redial.Driver() }) // dials that have failed
 	e := &end{}
-	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Last: p.last, Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
+	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Token: came.Token, Last: p.last, Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
 	var err error
 	if e.ladder, err = web.DialBest(context.Background(), ladder); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
+	"github.com/bunchnet/bunchnet/netconn/internal/silence"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -43,7 +44,7 @@ type Redialer struct {
 	now   time.Duration // since the first tick; never goes back
 	conn  dialed        // the connection that joined last; zero after its end
 	next  dialed        // the dial in progress
-	gaps  gaps          // between packets that arrive on conn
+	gaps  silence.Gaps  // between packets that arrive on conn
 	began time.Duration // when next began
 	heard time.Duration // when something arrived for next, or it began
 	in    uint64        // datagrams that had arrived for next by then
@@ -201,7 +202,7 @@ func (r *Redialer) lookAtConn() {
 	case r.leaving():
 		r.drop()
 	default:
-		r.gaps.note(r.now, r.conn.conn.Silence())
+		r.gaps.Note(r.now, r.conn.conn.Silence())
 	}
 }
 
@@ -235,42 +236,16 @@ func (r *Redialer) joined() {
 		}
 		r.conn.end()
 	}
-	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, gaps{}, r.now, false, false
+	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
 }
 
 // switchTime limits that wait, because a game may always have unacked bunches.
 const switchTime = time.Second
 
-// silent reports whether nothing has arrived for Silence and for usualGaps times the longest usual gap.
+// silent reports whether nothing has arrived for Silence and for three times the longest usual gap.
 func (r *Redialer) silent() bool {
-	return r.conn.conn.Silence() >= max(r.cfg.Silence, usualGaps*r.gaps.longest())
+	return r.gaps.Died(r.conn.conn.Silence(), r.cfg.Silence)
 }
-
-// usualGaps allows two lost packets in a row.
-const usualGaps = 3
-
-// gaps holds the longest time between two packets in the last seconds.
-type gaps struct {
-	silence        time.Duration
-	before, latest time.Duration // longest gap in the previous gapTime, and in the current one
-	until          time.Duration
-}
-
-// gapTime is how long the longest gap counts. It counts up to twice as long.
-const gapTime = 5 * time.Second
-
-// note is called in each tick with the time since the last packet.
-func (g *gaps) note(now, silence time.Duration) {
-	if now >= g.until {
-		g.before, g.latest, g.until = g.latest, 0, now+gapTime
-	}
-	if silence < g.silence {
-		g.latest = max(g.latest, g.silence)
-	}
-	g.silence = silence
-}
-
-func (g *gaps) longest() time.Duration { return max(g.before, g.latest) }
 
 // wants reports whether a dial is due.
 func (r *Redialer) wants() bool {

@@ -1,0 +1,34 @@
+// Package silence tells a path that has died from one on which packets are rare.
+package silence
+
+import "time"
+
+// Gaps holds the longest time between two packets in the last seconds. The zero value is ready.
+type Gaps struct {
+	silence        time.Duration
+	before, latest time.Duration // longest gap in the previous gapTime, and in the current one
+	until          time.Duration
+}
+
+const (
+	// gapTime is how long the longest gap counts. It counts up to twice as long.
+	gapTime = 5 * time.Second
+	// usualGaps allows two lost packets in a row.
+	usualGaps = 3
+)
+
+// Note is called in each tick with the time since the last packet.
+func (g *Gaps) Note(now, silence time.Duration) {
+	if now >= g.until {
+		g.before, g.latest, g.until = g.latest, 0, now+gapTime
+	}
+	if silence < g.silence {
+		g.latest = max(g.latest, g.silence)
+	}
+	g.silence = silence
+}
+
+// Died reports whether a silence is at least as long as least, and as three times the longest gap.
+func (g *Gaps) Died(silence, least time.Duration) bool {
+	return silence >= max(least, usualGaps*max(g.before, g.latest))
+}
