@@ -110,13 +110,7 @@ func TestChromium(t *testing.T) {
 	wasm, support := buildPlayer(t)
 	said := make(chan string, 16)
 	var g *game
-	pages := http.NewServeMux()
-	pages.Handle("/support/", http.StripPrefix("/support/", http.FileServer(http.Dir(support))))
-	pages.HandleFunc("/player.wasm", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, wasm) })
-	pages.HandleFunc("/ended", func(_ http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16))
-		said <- string(text)
-	})
+	pages := playerPages(wasm, support, said)
 	var site *httptest.Server
 	pages.HandleFunc("/play", func(w http.ResponseWriter, r *http.Request) {
 		url, way := g.door.url, r.FormValue("way")
@@ -132,23 +126,7 @@ func TestChromium(t *testing.T) {
 
 	g.dial(UDP, driver.Config{})
 	for _, way := range ways {
-		dir, err := os.MkdirTemp("", "chromium")
-		require.NoError(t, err)
-		defer os.RemoveAll(dir)
-		cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-			"--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+dir, site.URL+"/play?way="+way.String())
-		require.NoError(t, cmd.Start())
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		result := ""
-		for end := time.Now().Add(2 * patience); result == "" && time.Now().Before(end); g.tick() {
-			select {
-			case result = <-said:
-			default:
-			}
-		}
-		require.NoError(t, cmd.Process.Kill())
-		<-ended
+		result := playIn(t, g, chromium, site.URL+"/play?way="+way.String(), said)
 		require.Equal(t, "PASS", result, "%v: %+v", way, g.door.Counters())
 	}
 	n := g.door.Counters()
@@ -156,4 +134,67 @@ func TestChromium(t *testing.T) {
 	require.Zero(t, n.Unread+n.BadOrigin)
 	require.Less(t, n.TooLarge, uint64(50), "those that search for the packet size")
 	require.Nil(t, g.clients[0].end, "the native client plays on")
+}
+
+// playerPages serves the client, and passes on what it says at its end.
+func playerPages(wasm, support string, said chan<- string) *http.ServeMux {
+	pages := http.NewServeMux()
+	pages.Handle("/support/", http.StripPrefix("/support/", http.FileServer(http.Dir(support))))
+	pages.HandleFunc("/player.wasm", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, wasm) })
+	pages.HandleFunc("/ended", func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+		said <- string(text)
+	})
+	return pages
+}
+
+// playIn has a headless Chromium open a page while the game goes on, until the page has said its result.
+func playIn(t *testing.T, g *game, chromium, page string, said <-chan string) (result string) {
+	dir, err := os.MkdirTemp("", "chromium")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+dir, page)
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for end := time.Now().Add(2 * patience); result == "" && time.Now().Before(end); g.tick() {
+		select {
+		case result = <-said:
+		default:
+		}
+	}
+	require.NoError(t, cmd.Process.Kill())
+	<-ended
+	return result
+}
+
+// TestChromiumMoves: amid a game the path of a tab's WebTransport dies, and its connection goes on by WebSocket.
+func TestChromiumMoves(t *testing.T) {
+	chromium, err := webtest.FindChromium()
+	if err != nil {
+		t.Skip(err)
+	}
+	wasm, support := buildPlayer(t)
+	said := make(chan string, 16)
+	pages := playerPages(wasm, support, said)
+	site := httptest.NewServer(pages)
+	defer site.Close()
+	m := newMovingFor(t, ServerConfig{Origins: []string{site.URL}})
+	pages.Handle("/bunchnet", m.door.Server)
+	pages.HandleFunc("/play", func(w http.ResponseWriter, _ *http.Request) {
+		_ = playerPage.Execute(w, fmt.Sprint("moves ", m.cfg.URL, " ", site.URL, "/bunchnet ", hex.EncodeToString(m.door.hash[:]), " ", hex.EncodeToString(m.token(7)), " ", m.srv.LocalAddr()))
+	})
+	step := m.also
+	dark := false
+	m.also = func(now time.Time) {
+		step(now)
+		if n := m.door.Counters(); !dark && n.WebTransports == 1 && n.Received > 200 {
+			m.darken(100)
+			dark = true
+		}
+	}
+	require.Equal(t, "PASS", playIn(t, m.game, chromium, site.URL+"/play", said), "%+v", m.door.Counters())
+	require.EqualValues(t, 1, m.door.Counters().Moved)
+	require.EqualValues(t, 1, m.srv.Counters.Accepted)
 }

@@ -36,8 +36,11 @@ type moving struct {
 	cfg  LadderConfig
 }
 
-func newMoving(t *testing.T) *moving {
-	g := newGame(t, driver.Config{}, ServerConfig{HalfOpen: 2 * time.Second})
+func newMoving(t *testing.T) *moving { return newMovingFor(t, ServerConfig{}) }
+
+func newMovingFor(t *testing.T, cfg ServerConfig) *moving {
+	cfg.HalfOpen = 2 * time.Second
+	g := newGame(t, driver.Config{}, cfg)
 	g.door.Tell(g.srv)
 	u, err := url.Parse(g.door.url)
 	require.NoError(t, err)

@@ -101,6 +101,9 @@ func leave(cl *driver.Driver, socket *measured, server string) error {
 
 // run plays: url, way, hash of the certificate or -, key and address of the server.
 func run(args []string) (err error) {
+	if len(args) == 6 && args[0] == "moves" {
+		return move(args)
+	}
 	if len(args) != 5 {
 		return fmt.Errorf("%d arguments: %q", len(args), args)
 	}
