@@ -121,7 +121,7 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop, whole: true, ways: ways}
-	l.mover.begin(cfg.Token != nil, path, cfg.Silence)
+	l.mover.begin(cfg.Token != nil && slices.ContainsFunc(ways, func(w Way) bool { return w != UDP }), path, cfg.Silence)
 	var bare bareSocket
 	if slices.Contains(ways, UDP) {
 		bare = listenFor(cfg.UDP)
