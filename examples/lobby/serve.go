@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/pion/logging"
@@ -38,6 +40,12 @@ func open(o options) (s *site, err error) {
 	if ip == nil {
 		return s, fmt.Errorf("-public %q is no IPv4 address", o.relayAddr)
 	}
+	public := netip.AddrFrom4([4]byte(ip))
+	allowed := func(_ net.Addr, peer net.IP) bool {
+		to, ok := netip.AddrFromSlice(peer)
+		return ok && relays(public, to.Unmap())
+	}
+	given := &given{of: map[string]int{}}
 	pc, err := net.ListenPacket("udp4", o.relay)
 	if err != nil {
 		return s, err
@@ -49,8 +57,11 @@ func open(o options) (s *site, err error) {
 	}
 	generator := &turn.RelayAddressGeneratorStatic{RelayAddress: ip, Address: listen}
 	cfg := turn.ServerConfig{Realm: "lobby", LoggerFactory: quiet{}, AuthHandler: turn.LongTermTURNRESTAuthHandler(secret, quiet{}.NewLogger("")),
-		PacketConnConfigs: []turn.PacketConnConfig{{PacketConn: pc, RelayAddressGenerator: generator}}}
-	relays := []string{fmt.Sprintf("turn:%v:%d?transport=udp", ip, at.Port)}
+		QuotaHandler: given.may, EventHandler: turn.EventHandler{
+			OnAllocationCreated: func(_, _ net.Addr, _, room, _ string, _ net.Addr, _ int) { given.add(room, 1) },
+			OnAllocationDeleted: func(_, _ net.Addr, _, room, _ string) { given.add(room, -1) }},
+		PacketConnConfigs: []turn.PacketConnConfig{{PacketConn: pc, RelayAddressGenerator: generator, PermissionHandler: allowed}}}
+	urls := []string{fmt.Sprintf("turn:%v:%d?transport=udp", ip, at.Port)}
 	var conf *tls.Config
 	if o.cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
@@ -67,13 +78,13 @@ func open(o options) (s *site, err error) {
 		if err != nil {
 			return s, errors.Join(err, pc.Close())
 		}
-		cfg.ListenerConfigs = []turn.ListenerConfig{{Listener: ln, RelayAddressGenerator: generator}}
-		relays = append(relays, fmt.Sprintf("turns:%v:%d?transport=tcp", ip, ln.Addr().(*net.TCPAddr).Port))
+		cfg.ListenerConfigs = []turn.ListenerConfig{{Listener: ln, RelayAddressGenerator: generator, PermissionHandler: allowed}}
+		urls = append(urls, fmt.Sprintf("turns:%v:%d?transport=tcp", ip, ln.Addr().(*net.TCPAddr).Port))
 	}
 	if s.relay, err = turn.NewServer(cfg); err != nil {
 		return s, errors.Join(err, pc.Close())
 	}
-	s.meet, err = rendezvous.New(rendezvous.Config{Servers: []ice.Server{{URL: fmt.Sprintf("stun:%v:%d", ip, at.Port)}}, Relays: relays, TURNSecret: secret})
+	s.meet, err = rendezvous.New(rendezvous.Config{Servers: []ice.Server{{URL: fmt.Sprintf("stun:%v:%d", ip, at.Port)}}, Relays: urls, TURNSecret: secret})
 	if err != nil {
 		return s, err
 	}
@@ -115,6 +126,52 @@ func serve(ctx context.Context, o options) error {
 	fmt.Println("the rendezvous is at", s.url)
 	<-ctx.Done()
 	return s.close()
+}
+
+// relays reports whether the relay sends to a machine: not to its own, whose services may listen for itself only, and not to those of its own network. On one machine or in one
+// network, where its public address is such a one, it does.
+func relays(public, to netip.Addr) bool {
+	switch {
+	case to == public:
+		return true // another player's address at the relay
+	case public.IsLoopback():
+		return to.IsLoopback() || to.IsPrivate()
+	case public.IsPrivate():
+		return to.IsPrivate() || to.IsGlobalUnicast()
+	}
+	return to.IsGlobalUnicast() && !to.IsPrivate() && !shared.Contains(to)
+}
+
+// shared is the network between providers and their customers (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// Bounds of the relay. Whoever opens a room may use it.
+const (
+	maxOfRoom = 64 // addresses
+	maxOfAll  = 2048
+)
+
+// given is how many addresses the players of each room have at the relay.
+type given struct {
+	mu  sync.Mutex
+	of  map[string]int
+	all int
+}
+
+// may reports whether a player of a room may have one more.
+func (g *given) may(room, _ string, _ net.Addr) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.of[room] < maxOfRoom && g.all < maxOfAll
+}
+
+func (g *given) add(room string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all += n
+	if g.of[room] += n; g.of[room] == 0 {
+		delete(g.of, room)
+	}
 }
 
 // quiet has the relay say nothing.

@@ -25,12 +25,13 @@
 //
 //	guest                               service                                host
 //	                                       |  <- GET /host, WebSocket             |
-//	                                       |  <- {"key":K,"about":{"name":..}}    |   K: X25519, made for this room
+//	                                       |  <- {"key":K,"pass":P,               |   K: X25519, made for this room
+//	                                       |      "about":{"name":..}}            |   P: 8 random bytes, for its link
 //	                                       |  {"code":"QUACK-42","again":A,       |   A: 16 bytes, to come back with
 //	                                       |   "servers":[..]}                 ->
 //	  | GET /join/QUACK-42, WebSocket: with|                                      |
-//	  |   "Authorization: Bearer F", of the|                                      |
-//	  |   link, F is behind its #      ->  |                                      |
+//	  |   "Authorization: Bearer PF", that |                                      |
+//	  |   is behind the link's #       ->  |                                      |   F: the fingerprint of K
 //	  | <- {"key":K,"servers":[..]}        |                                      |
 //	  | {"key":G}                      ->  |  {"guest":7,"key":G}               ->    G: X25519, made for this guest
 //	  | {"sealed":..}                  ->  |  {"guest":7,"sealed":..}           ->
@@ -56,7 +57,7 @@
 //
 // The host signs its guests' tokens with a key that it made for the match. The service never has this key. It sees the names and codes of rooms, the
 // players' addresses, the two public keys, and how much they say. It can refuse or interrupt. Players who only use the code trust the service: it could pretend
-// to be the host to the guest, and the guest to the host, and so read and play in the guest's place. With the link that can't be: the part behind # is the fingerprint
+// to be the host to the guest, and the guest to the host, and so read and play in the guest's place. With the link that can't be: behind its # there is the fingerprint
 // of the host's key (16 bytes of its SHA-256), and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
 // anybody who has it may join, unless RoomConfig.Admit says otherwise.
 //
@@ -66,14 +67,29 @@
 // A right code costs nothing, and guests with a link always come in: Join shows the service the part behind #, by which a service that lies knows whom it
 // can't deceive. Who comes by a code needn't be a friend: RoomConfig.Admit may refuse a name, and the game may close the connection of a player whom nobody knows.
 //
-// Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; a relay sees what netconn/ice says.
+// The code of a public game is known to all, so strangers from 16 networks may take all places of those who are joining it. They don't keep out who has the link: it has
+// 8 random bytes more than who joins by the code hears of.
+//
+// # Who may use the relays
+//
+// Everybody who may open a room or join one. Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; all players of the
+// room have the same. A relay sees what netconn/ice says. So a stranger may have it carry what has nothing to do with the game, for CredentialLife after opening a room. Where that matters:
+//
+//	at the relay     refuse peers of its own machine and of private networks, or strangers reach what is behind the firewall. Bound the allocations of a name to somewhat more
+//	                 than a room has players, those of all, and the bytes a second of each; let it relay UDP only. In coturn's file: no-multicast-peers, denied-peer-ip, user-quota,
+//	                 total-quota, max-bps, no-tcp-relay, and use-auth-secret with static-auth-secret for TURNSecret
+//	at the service   CredentialLife somewhat longer than a game, as a relay lets nobody go on after it. Players with accounts: serve /host and /join behind a
+//	                 handler that knows them, and RoomConfig.HTTP and JoinConfig.HTTP bring what it asks for
+//
+// Passwords in Config.Servers are everybody's and don't expire: use them for STUN servers, which have none, and for tests.
 //
 // # Bounds and defaults
 //
 //	requests of one address or network   Rate 1 a second and Burst 10, as in netcode/tokenserver, TotalRate 500; then 429
-//	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503
-//	guests that are joining              MaxGuests 16 of a room, and twice that, 16 at least, in a second, MaxGuestsPerAddr 8 of an address; then 503, unless
-//	                                     another address has two more of the room than the one that comes: its oldest guest goes
+//	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4 of an address, wider networks a multiple as with Rate; then 503
+//	guests that are joining              MaxGuests 16 of a room, and twice that, 16 at least, in a second, of which a quarter is for links; MaxGuestsPerAddr 8 of an
+//	                                     address, wider networks a multiple. Then 503, unless another one goes: for one with the link the oldest without, for others the
+//	                                     oldest of an IPv4 /24, IPv6 /48 or address that has two more of the room than that of the one that comes
 //	a token                              what it has a dial wait for is a minute at most, or the guest doesn't take it
 //	a code that is wrong, or was used    404; 10 of an address, then one each 30 s, 10 a second of all; then 429, also for a right one without a link
 //	a room                               Life 12 h, Idle 1 min without a word or a connection of its host; a guest's connection GuestTime 1 min
@@ -81,8 +97,8 @@
 //	a message                            8 KiB, 20 a second of a guest and 320 of a host, pings too; then the connection ends
 //	letters of a guest, and to it        16 KiB each; then the guest's connection ends. Joining takes about 5
 //	letters of guests that wait          64 for one host, and 128 KiB; then the guest's connection ends
-//	memory                               1.5 MB of a room with 16 guests, all of whom send the largest letters and read nothing; so 1.5 GB of 1000 rooms. Most of it is of the
-//	                                     connections: a room without guests takes 40 KB
+//	memory                               1.5 MB of a room with 16 guests, all of whom send the largest letters and read nothing; so 1.5 GB of 1000 rooms. Half of it is of the
+//	                                     connections: a room without guests takes 45 KB. The addresses of Rate and of wrong codes take 40 MB
 //	messages to one that doesn't read    64 to a guest, 320 to a host, or one for 5 s; then the connection ends
 //	a name                               40 printable characters
 //

@@ -56,7 +56,18 @@ type Invitation struct {
 	Code string
 	// Host is the fingerprint of the host's key, from a link; "" in a bare code. With it a guest notices a rendezvous that pretends to be the host.
 	Host string
+	// Pass is what the rendezvous knows a guest with the link by; "" in a bare code.
+	Pass string
 }
+
+// cutLink parts what a link has behind its #, and what a guest shows of it: the pass, which a guest that joined by the code has none of, and the fingerprint.
+func cutLink(text string) (pass, host string) {
+	at := max(0, len(text)-base64.RawURLEncoding.EncodedLen(fingerprintBytes))
+	return text[:at], text[at:]
+}
+
+// passBytes is how much chance a link's pass has.
+const passBytes = 8
 
 // ParseInvitation reads a code, in small letters and with spaces around it too, or a link of Room.Link.
 func ParseInvitation(text string) (i Invitation, err error) {
@@ -73,8 +84,11 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	if !ok {
 		return i, ErrCode
 	}
-	i = Invitation{Code: strings.ToUpper(code), Host: u.Fragment}
-	if sum, err := base64.RawURLEncoding.DecodeString(i.Host); err != nil || len(sum) != fingerprintBytes && len(sum) != 0 {
+	i = Invitation{Code: strings.ToUpper(code)}
+	i.Pass, i.Host = cutLink(u.Fragment)
+	sum, err := base64.RawURLEncoding.DecodeString(i.Host)
+	pass, err2 := base64.RawURLEncoding.DecodeString(i.Pass)
+	if err != nil || err2 != nil || u.Fragment != "" && (len(sum) != fingerprintBytes || len(pass) != passBytes) {
 		return i, fmt.Errorf("%w: the part behind # is damaged; copy the whole link", ErrCode)
 	}
 	u.Path, u.Fragment, u.RawQuery = base, "", ""

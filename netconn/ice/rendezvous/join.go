@@ -53,7 +53,7 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	}
 	dialing, done := context.WithTimeout(ctx, dialTime)
 	defer done()
-	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code, byLink(to.Host))
+	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code, byLink(to.Pass, to.Host))
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	return &Guest{socket, token}, nil
 }
 
-// byLink shows the service that a guest has a link, so that its code is no guess.
-func byLink(host string) http.Header {
+// byLink shows the service what a guest has of a link: by the host's fingerprint its code is no guess, and with the pass it comes before others.
+func byLink(pass, host string) http.Header {
 	if host == "" {
 		return nil
 	}
-	return http.Header{"Authorization": {bearer + host}}
+	return http.Header{"Authorization": {bearer + pass + host}}
 }
 
 func newGuestSignal(conn *websocket.Conn) *guestSignal {
@@ -110,8 +110,8 @@ func (g *guestSignal) meet(ctx context.Context, host string, first letter) (welc
 }
 
 // again makes a signal to the same host.
-func again(ctx context.Context, client *http.Client, url, host string) (ice.Signal, error) {
-	conn, err := dial(ctx, client, url, byLink(host))
+func again(ctx context.Context, client *http.Client, url, pass, host string) (ice.Signal, error) {
+	conn, err := dial(ctx, client, url, byLink(pass, host))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (g *guestSignal) join(ctx, dialing context.Context, cfg JoinConfig, to Invi
 	}
 	if cfg.ICE.Redial == nil {
 		cfg.ICE.Redial = func(ctx context.Context) (ice.Signal, error) {
-			return again(ctx, cfg.HTTP, url+joinPath+to.Code, fingerprint(welcome.Key))
+			return again(ctx, cfg.HTTP, url+joinPath+to.Code, to.Pass, fingerprint(welcome.Key))
 		}
 	}
 	cfg.ICE.Servers = append(append([]ice.Server(nil), cfg.ICE.Servers...), welcome.Servers...)

@@ -265,11 +265,11 @@ func TestLyingRendezvous(t *testing.T) {
 
 // TestInvitation: codes and links are read, and what is neither is told.
 func TestInvitation(t *testing.T) {
-	i, err := ParseInvitation("https://play.example.com/meet/join/quack-42#AAAAAAAAAAAAAAAAAAAAAA")
+	i, err := ParseInvitation("https://play.example.com/meet/join/quack-42#BBBBBBBBBBAAAAAAAAAAAAAAAAAAAAAAA")
 	require.NoError(t, err)
-	require.Equal(t, Invitation{"https://play.example.com/meet", "QUACK-42", "AAAAAAAAAAAAAAAAAAAAAA"}, i)
+	require.Equal(t, Invitation{"https://play.example.com/meet", "QUACK-42", "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBA"}, i)
 	for _, bad := range []string{"", "QUACK", "QUACK-", "-42", "QUACK-42-1", "QUACK-42222222222", "QU CK-42", "ftp://x/join/QUACK-42", "https://x/QUACK-42", "https://x/join/QUACK",
-		"https://x/join/QUACK-42#AAAA", "https://x/join/QUACK-42#!"} {
+		"https://x/join/QUACK-42#AAAA", "https://x/join/QUACK-42#!", "https://x/join/QUACK-42#AAAAAAAAAAAAAAAAAAAAAA", "https://x/join/QUACK-42#BBBBBBBBBB!AAAAAAAAAAAAAAAAAAAAAA"} {
 		_, err := ParseInvitation(bad)
 		require.ErrorIs(t, err, ErrCode, bad)
 	}
@@ -758,16 +758,16 @@ func TestHostFlood(t *testing.T) {
 func TestAgainStrangers(t *testing.T) {
 	r := newRig(t, Config{})
 	room, h := r.party(RoomConfig{Admit: func(string) (Player, error) { return Player{}, errors.New("nobody") }})
-	sig, err := again(t.Context(), r.client, r.url+joinPath+room.Code, fingerprint(room.own.PublicKey().Bytes()))
+	sig, err := again(t.Context(), r.client, r.url+joinPath+room.Code, "", fingerprint(room.own.PublicKey().Bytes()))
 	require.NoError(t, err)
 	require.NoError(t, sig.Send(t.Context(), ice.Message{Ufrag: "abcd", Password: "abcdefghijklmnopqrstuvwx"}))
 	_, err = sig.Receive(t.Context())
 	require.ErrorIs(t, err, ErrRefused)
 	require.ErrorContains(t, err, ice.ErrUnknown.Error())
 	require.EqualValues(t, 1, h.Counters().Unknown)
-	_, err = again(t.Context(), r.client, r.url+joinPath+room.Code, "another host's")
+	_, err = again(t.Context(), r.client, r.url+joinPath+room.Code, "", "another host's")
 	require.ErrorIs(t, err, ErrNoRoom)
-	_, err = again(t.Context(), &http.Client{Transport: lying{r.client.Transport}}, r.url+joinPath+room.Code, "another host's")
+	_, err = again(t.Context(), &http.Client{Transport: lying{r.client.Transport}}, r.url+joinPath+room.Code, "", "another host's")
 	require.ErrorIs(t, err, ErrImpostor)
 }
 

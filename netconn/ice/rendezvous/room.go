@@ -93,6 +93,7 @@ type Room struct {
 	cfg    RoomConfig
 	own    *ecdh.PrivateKey
 	secret []byte // to come back with
+	pass   string // of the link
 
 	peers map[int]*peer // Serve's
 
@@ -134,9 +135,11 @@ func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
 	if err != nil {
 		return nil, err
 	}
+	pass := make([]byte, passBytes)
+	_, _ = rand.Read(pass) // never fails
 	ctx, done := context.WithTimeout(ctx, dialTime)
 	defer done()
-	r := &Room{cfg: cfg, own: own, about: about{Name: cfg.Name, Public: cfg.Public, Max: cfg.MaxPlayers}, peers: map[int]*peer{}, closing: make(chan struct{})}
+	r := &Room{cfg: cfg, own: own, pass: base64.RawURLEncoding.EncodeToString(pass), about: about{Name: cfg.Name, Public: cfg.Public, Max: cfg.MaxPlayers}, peers: map[int]*peer{}, closing: make(chan struct{})}
 	n, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -159,7 +162,7 @@ func (r *Room) connect(ctx context.Context) (n note, err error) {
 	r.mu.Lock()
 	a := r.about
 	r.mu.Unlock()
-	err = send(ctx, conn, note{Key: r.own.PublicKey().Bytes(), About: &a})
+	err = send(ctx, conn, note{Key: r.own.PublicKey().Bytes(), Pass: r.pass, About: &a})
 	if err == nil {
 		n, err = receive(ctx, conn)
 	}
@@ -192,10 +195,10 @@ func (r *Room) Key() netcode.Key { return r.cfg.Key }
 // Format implements fmt.Formatter, so that printing a Room doesn't show its key.
 func (r *Room) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "rendezvous.Room(%s)", r.Code) }
 
-// Link returns the link to send to friends. By its part behind # guests notice a rendezvous that pretends to be the host, and their
-// code is no guess to the service.
+// Link returns the link to send to friends. By its part behind # guests notice a rendezvous that pretends to be the host, their
+// code is no guess to the service, and strangers who join by the code alone don't keep them out.
 func (r *Room) Link() string {
-	return r.cfg.URL + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
+	return r.cfg.URL + joinPath + r.Code + "#" + r.pass + fingerprint(r.own.PublicKey().Bytes())
 }
 
 // Update tells the list how many players there are. When ctx ends it amid a write the connection is lost.

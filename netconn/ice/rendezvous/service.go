@@ -42,9 +42,10 @@ type Config struct {
 	CredentialLife time.Duration
 	// MaxRooms bounds the rooms. Default 1000.
 	MaxRooms int
-	// MaxRoomsPerAddr bounds the rooms of one IPv4 address or IPv6 /64. Default 4. Loopback addresses have no bound here and in the next.
+	// MaxRoomsPerAddr bounds the rooms of one IPv4 address or IPv6 /64. Wider networks have a multiple, as with Rate. Default 4. Loopback addresses have no bound here and in
+	// the next.
 	MaxRoomsPerAddr int
-	// MaxGuestsPerAddr bounds the guests of one address that are joining. Default 8.
+	// MaxGuestsPerAddr bounds the guests of one address that are joining, and wider networks in the same way. Default 8.
 	MaxGuestsPerAddr int
 	// MaxGuests bounds the guests that are joining one room. Default 16.
 	MaxGuests int
@@ -137,8 +138,8 @@ type Service struct {
 	open     map[string]*place
 	digits   [maxCode]int // how many of these have codes with so many
 	hosts    int          // connections that have a room, or may open one
-	hostsOf  addrgroup.Limit
-	guestsOf addrgroup.Limit
+	hostsOf  *ratelimit.Places
+	guestsOf *ratelimit.Places
 }
 
 // place is a room at the service.
@@ -152,6 +153,7 @@ type place struct {
 	second int64 // in which so many guests came
 	came   int
 	secret []byte      // by which its host comes back when its connection was lost
+	pass   string      // that guests with the link show
 	relays string      // its players' name at relays, who mustn't learn the code
 	life   *time.Timer // Config.Life
 	gone   *time.Timer // closes it, while the host has no connection
@@ -169,6 +171,7 @@ type about struct {
 // note is a message between the service and one end.
 type note struct {
 	Key     []byte       `json:"key,omitempty"`     // X25519; of a host with about, of a guest, and of the host to a guest
+	Pass    string       `json:"pass,omitempty"`    // from a host, first: what its link has for guests to show
 	About   *about       `json:"about,omitempty"`   // from a host: first, and when it changes
 	Code    string       `json:"code,omitempty"`    // to a host, first
 	Again   []byte       `json:"again,omitempty"`   // beside the code: what the host comes back with
@@ -186,10 +189,11 @@ type line struct {
 	// pinged is called by the goroutine that reads, and reports whether a ping may be answered.
 	pinged func() bool
 	// heard is called with each message and ping.
-	heard func()
-	told  int          // bytes of letters to a guest; guarded by Service.mu
-	bytes atomic.Int64 // in out
-	of    netip.Addr   // a guest's address or network
+	heard   func()
+	told    int          // bytes of letters to a guest; guarded by Service.mu
+	bytes   atomic.Int64 // in out
+	of      netip.Addr   // a guest's address or network
+	invited bool         // the guest has the link
 }
 
 // New returns a Service, or an error for settings that can't work.
@@ -204,7 +208,7 @@ func New(cfg Config) (*Service, error) {
 	cfg = cfg.filled()
 	return &Service{cfg: cfg, limit: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
 		guesses: ratelimit.New(time.Now, wrongRate, wrongBurst, maxAddrs, wrongTotal), closing: make(chan struct{}), open: map[string]*place{},
-		hostsOf: addrgroup.NewLimit(cfg.MaxRoomsPerAddr), guestsOf: addrgroup.NewLimit(cfg.MaxGuestsPerAddr)}, nil
+		hostsOf: ratelimit.NewPlaces(cfg.MaxRoomsPerAddr), guestsOf: ratelimit.NewPlaces(cfg.MaxGuestsPerAddr)}, nil
 }
 
 // Counters returns the counters so far.
@@ -539,10 +543,10 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 		if p != nil {
 			return s.fromHost(p, n)
 		}
-		if n.About == nil || len(n.Key) != keyBytes {
+		if n.About == nil || len(n.Key) != keyBytes || len(n.Pass) > maxPass {
 			return errBadMessage
 		}
-		p = s.openRoom(l, *n.About, n.Key, give)
+		p = s.openRoom(l, n, give)
 		return nil
 	}, func(l *line, why error) {
 		if p == nil {
@@ -655,7 +659,7 @@ func (s *Service) comeBack(p *place, l *line) {
 	l.post(note{Code: p.code, Servers: s.servers(p), Again: p.secret})
 }
 
-const keyBytes, secretBytes = 32, 16
+const keyBytes, secretBytes, maxPass = 32, 16, 16
 
 // valid reports whether a game may be called so.
 func (a *about) valid() bool {
@@ -664,7 +668,7 @@ func (a *about) valid() bool {
 }
 
 // openRoom makes a room, and tells the host its code.
-func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
+func (s *Service) openRoom(l *line, n *note, give func()) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	digits := s.codeDigits()
@@ -673,7 +677,7 @@ func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 		code = newCode(digits)
 	}
 	s.digits[digits]++
-	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), relays: rand.Text(), give: give}
+	p := &place{code: code, about: *n.About, key: n.Key, pass: n.Pass, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), relays: rand.Text(), give: give}
 	_, _ = rand.Read(p.secret) // never fails
 	p.life = time.AfterFunc(s.cfg.Life, func() {
 		s.mu.Lock()
@@ -740,20 +744,45 @@ func (p *place) mayCome(now time.Time, most int) bool {
 	return p.came < most
 }
 
-// makeRoom ends the oldest guest of the address that has most, if that has at least two more than the one that comes: so that nobody keeps all others out.
-// s.mu is held.
-func (p *place) makeRoom(of netip.Addr) bool {
-	n := map[netip.Addr]int{}
-	for _, g := range p.guests {
-		n[g.of]++
+// makeRoom ends a guest for one that comes, so that nobody keeps all others out: for one with the link the oldest without; else the oldest of the network that has most, if that
+// has at least two more than the network of who comes; else of the address, in the same way. Who has no link ends nobody who has it. s.mu is held.
+func (p *place) makeRoom(l *line) bool {
+	if l.invited && p.endOldest(func(g *line) int {
+		if g.invited {
+			return 0
+		}
+		return 1
+	}) {
+		return true
 	}
-	oldest := 0
-	for id, g := range p.guests {
-		if o := p.guests[oldest]; n[g.of] > n[of]+1 && (o == nil || n[g.of] > n[o.of] || n[g.of] == n[o.of] && id < oldest) {
-			oldest = id
+	address := func(g *line) netip.Prefix { return netip.PrefixFrom(g.of, g.of.BitLen()) }
+	network := func(g *line) netip.Prefix { return ratelimit.Wide(g.of) }
+	for _, group := range []func(g *line) netip.Prefix{network, address} {
+		n := map[netip.Prefix]int{}
+		for _, g := range p.guests {
+			n[group(g)]++
+		}
+		if p.endOldest(func(g *line) int {
+			if many := n[group(g)]; many > n[group(l)]+1 && (l.invited || !g.invited) {
+				return many
+			}
+			return 0
+		}) {
+			return true
 		}
 	}
-	if oldest == 0 {
+	return false
+}
+
+// endOldest ends the guest of the greatest weight, of several the oldest; none when all weigh nothing. s.mu is held.
+func (p *place) endOldest(weight func(g *line) int) bool {
+	oldest, most := 0, 0
+	for id, g := range p.guests {
+		if w := weight(g); w > most || w == most && w > 0 && id < oldest {
+			oldest, most = id, w
+		}
+	}
+	if most == 0 {
 		return false
 	}
 	p.guests[oldest].stop(errHostBusy)
@@ -763,33 +792,39 @@ func (p *place) makeRoom(of netip.Addr) bool {
 
 // guest serves a guest until it goes.
 func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr, code string) {
-	link, hasLink := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	shown, hasLink := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	pass, host := cutLink(shown)
 	s.mu.Lock()
 	p := s.open[code]
 	guessed := !hasLink && !s.guesses.Ready(from)
 	switch {
 	case guessed:
 		p = nil
-	case hasLink && p != nil && subtle.ConstantTimeCompare([]byte(fingerprint(p.key)), []byte(link)) == 0: // the code is another room's by now
+	case hasLink && p != nil && subtle.ConstantTimeCompare([]byte(fingerprint(p.key)), []byte(host)) == 0: // the code is another room's by now
 		p = nil
 	case !hasLink && p == nil:
 		_ = s.guesses.Allow(from) && s.guesses.AllowTotal() // there is room
 	}
+	l := newLine(maxWaiting)
+	l.of, _ = addrgroup.Of(from)
+	l.invited = p != nil && p.pass != "" && subtle.ConstantTimeCompare([]byte(p.pass), []byte(pass)) == 1
+	most := 2 * s.cfg.atOnce()
+	if !l.invited { // who leave some for those that are
+		most -= most / 4
+	}
 	away := p != nil && p.gone != nil
-	of, _ := addrgroup.Of(from)
-	roomFull := p != nil && !away && !p.mayCome(time.Now(), 2*s.cfg.atOnce())
+	roomFull := p != nil && !away && !p.mayCome(time.Now(), most)
 	many := p != nil && !away && !roomFull && !s.guestsOf.Room(from)
 	if p != nil && !away && !roomFull && !many && len(p.guests) >= s.cfg.MaxGuests {
-		roomFull = !p.makeRoom(of)
+		roomFull = !p.makeRoom(l)
 	}
 	id := 0
-	var l *line
 	if p != nil && !away && !roomFull && !many {
 		s.guestsOf.Add(from)
 		p.came++
 		p.next++
-		id, l = p.next, newLine(maxWaiting)
-		l.of, p.guests[id] = of, l // a place
+		id = p.next
+		p.guests[id] = l // a place
 	}
 	s.mu.Unlock()
 	switch {

@@ -4,15 +4,20 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -111,6 +116,8 @@ func TestRoomForOthers(t *testing.T) {
 	require.Equal(t, 101, status)
 	_, status = r.dial(joinPath+room.Code, "198.51.100.2")
 	require.Equal(t, 503, status, "now all have one")
+	_, err = r.join(room.Link(), "Ann")
+	require.NoError(t, err, "she has the link")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Len(t, p.guests, r.cfg.MaxGuests)
@@ -160,4 +167,90 @@ func TestEndlessToken(t *testing.T) {
 	require.NoError(t, <-hostile)
 	require.ErrorIs(t, err, ErrRefused)
 	require.ErrorContains(t, err, "more than a minute")
+}
+
+// knock asks a service without a socket to let a guest in, and returns the status: StatusUpgradeRequired would be a connection by one.
+func knock(s *Service, code, from, link string) int {
+	r := httptest.NewRequest(http.MethodGet, joinPath+code, nil)
+	r.RemoteAddr = netip.AddrPortFrom(netip.MustParseAddr(from), 5000).String()
+	r.Header.Set("Upgrade", "websocket")
+	if link != "" {
+		r.Header.Set("Authorization", bearer+link)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code
+}
+
+// TestLinkFirst: however many strangers know the code, from however many networks, guests with the link come in, and no stranger takes their place. Nor does one network, however
+// many addresses it has, keep out those of others.
+func TestLinkFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{MaxGuests: 4})
+		require.NoError(t, err)
+		const pass, code, link, stranger = "BBBBBBBBBBA", false, true, "203.0.113.1"
+		p := s.openRoom(newLine(1), &note{About: &about{}, Key: make([]byte, keyBytes), Pass: pass}, func() {})
+		defer s.closeRoom(p)
+		knows := fingerprint(p.key)
+		first := 0
+		full := func(invited bool, from ...string) {
+			time.Sleep(time.Second)
+			first, p.guests = p.next+1, map[int]*line{}
+			for _, a := range from {
+				l := newLine(1)
+				l.of, _ = addrgroup.Of(netip.MustParseAddr(a))
+				l.invited = invited
+				p.next++
+				p.guests[p.next] = l
+			}
+			require.Len(t, p.guests, s.cfg.MaxGuests)
+		}
+		apart := []string{"192.0.2.1", "198.51.100.1", "2001:db8:1::1", "2001:db8:2::1"}
+		full(code, apart...)
+		require.Equal(t, 503, knock(s, p.code, stranger, ""))
+		require.Equal(t, 503, knock(s, p.code, stranger, knows), "it joined by the code before")
+		require.Equal(t, 503, knock(s, p.code, stranger, "BBBBBBBBBBB"+knows), "it guesses")
+		require.Contains(t, p.guests, first)
+		require.Equal(t, 426, knock(s, p.code, stranger, pass+knows))
+		require.NotContains(t, p.guests, first, "the oldest went")
+		full(link, apart...)
+		require.Equal(t, 503, knock(s, p.code, stranger, ""))
+		require.Equal(t, 503, knock(s, p.code, stranger, pass+knows), "each has one")
+		full(link, "192.0.2.1", "198.51.100.1", "198.51.100.1", "198.51.100.2")
+		require.Equal(t, 503, knock(s, p.code, stranger, ""))
+		require.Equal(t, 426, knock(s, p.code, stranger, pass+knows))
+		require.NotContains(t, p.guests, first+1)
+		full(code, "2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "198.51.100.2")
+		require.Equal(t, 426, knock(s, p.code, stranger, ""), "a network of many addresses")
+		require.NotContains(t, p.guests, first)
+
+		time.Sleep(time.Second)
+		p.guests = map[int]*line{}
+		for i := range 2 * s.cfg.atOnce() {
+			link := ""
+			if i >= 3*s.cfg.atOnce()/2 {
+				require.Equal(t, 503, knock(s, p.code, stranger, ""), "the rest is for others")
+				link = pass + knows
+			}
+			require.Equal(t, 426, knock(s, p.code, fmt.Sprintf("192.0.2.%d", i), link), i)
+		}
+		require.Equal(t, 503, knock(s, p.code, stranger, pass+knows))
+	})
+}
+
+// TestRoomsOfNetworks: a line of IPv6 with 256 or 65536 /64s doesn't take all rooms of a service.
+func TestRoomsOfNetworks(t *testing.T) {
+	r := newRig(t, Config{MaxRoomsPerAddr: 1, Rate: 1e6, Burst: 1e6, TotalRate: 1e6})
+	rooms := func(form string) (open int) {
+		for i := range 40 {
+			if _, status := r.dial(hostPath, fmt.Sprintf(form, i)); status == 101 {
+				open++
+			}
+		}
+		return open
+	}
+	require.Equal(t, ratelimit.Wide56, rooms("2001:db8::%x:0:0:0:1"))
+	require.Equal(t, ratelimit.Wide48-ratelimit.Wide56, rooms("2001:db8:0:%x00::1"))
+	require.Equal(t, ratelimit.Wide24, rooms("192.0.2.%d"))
+	require.Equal(t, 40, rooms("192.0.%d.1")+1, "one of them is full")
 }
