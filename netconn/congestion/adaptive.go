@@ -387,7 +387,7 @@ func (a *Adaptive) window() int {
 	if a.longest == 0 {
 		return math.MaxInt
 	}
-	return int(1.5*a.rate*(a.longest+a.sendGap).Seconds()) + 4*a.cfg.MaxPacket
+	return whole(1.5*a.rate*(a.longest+a.sendGap).Seconds()) + 4*a.cfg.MaxPacket
 }
 
 // patience is how long feedback may stay away. The first may take as long as any, and a peer may ack seldom.
@@ -438,7 +438,7 @@ func (a *Adaptive) Budget(now time.Duration) int {
 		}
 		return 0
 	}
-	return min(int(math.Ceil(a.pacer.credit)), room)
+	return min(whole(math.Ceil(a.pacer.credit)), room)
 }
 
 // NextDeadline returns when there is credit again, or when a single packet may leave although as many bytes are in

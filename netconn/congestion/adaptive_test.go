@@ -148,7 +148,7 @@ func FuzzControllers(f *testing.F) {
 					c.Tick(now)
 				}
 				rate := c.Rate()
-				require.False(t, math.IsNaN(rate) || rate < 1 || rate > 1.25e8, "%T rate %v", c, rate)
+				require.False(t, math.IsNaN(rate) || rate < 1 || rate > 1.25e9, "%T rate %v", c, rate)
 				c.Budget(now)
 				if at, ok := c.NextDeadline(now); ok {
 					require.GreaterOrEqual(t, at, now, "%T", c)

@@ -39,3 +39,6 @@ type Emptier interface {
 func seconds(bytes, rate float64) time.Duration {
 	return time.Duration(bytes / rate * float64(time.Second))
 }
+
+// whole is bytes as an int, 1 GiB at most either way, so that it and what is added to it fit 32 bits too.
+func whole(bytes float64) int { return int(min(max(bytes, -1<<30), 1<<30)) }

@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -220,4 +221,16 @@ func TestLossWhileIdle(t *testing.T) {
 		causes = append(causes, slot(false, 0.2))
 	}
 	require.Contains(t, causes, congestive, "what is lost at the rate counts")
+}
+
+// TestCreditOfTheHighestRates: the credit that slow ticks give at the highest rates is a budget, with 32 bits too.
+func TestCreditOfTheHighestRates(t *testing.T) {
+	fast, err := NewAdaptive(AdaptiveConfig{InitialRate: math.MaxInt32, MaxRate: math.MaxInt32, MaxBurst: time.Second})
+	require.NoError(t, err)
+	for _, c := range []Controller{NewTokenBucket(math.MaxInt32), fast} {
+		for now := range time.Duration(10) {
+			c.Tick(now * 3 * time.Second)
+			require.Positive(t, c.Budget(now*3*time.Second+1), "%T", c)
+		}
+	}
 }

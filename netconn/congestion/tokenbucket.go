@@ -64,7 +64,7 @@ func (b *TokenBucket) Budget(time.Duration) int {
 	if b.queued > 0 {
 		return 0
 	}
-	return int(-b.queued) + 1
+	return whole(-b.queued) + 1
 }
 
 // Rate returns the rate in bytes a second.
