@@ -356,8 +356,8 @@ func settings(t *testing.T) []checked {
 				"InitialDelay":     limits(list(-1, 17), list(0, 1, 16)), "Delay": free("an interface, or nil"), "DelayEvery": numbers(1, 1<<20), "Stall": limits(list(lockstep.StallPolicy(2)), list(lockstep.Wait, lockstep.Substitute)),
 				"Spectators": numbers(1, 128), "SpectatorDelay": limits(list(-1, 32769), list(0, 1)), "StallAfter": limits(list(time.Duration(-1), time.Hour+1), list(time.Duration(0), time.Hour)),
 				"DropAfter": durations(time.Millisecond, year, false), "StallPercent": numbers(1, 100), "RejoinAfter": limits(list(time.Duration(-1), year+1), list(time.Duration(0), year)),
-				"Secret": free("32 bytes"), "LogBytes": limits(list(-1, 100), list(0, 1<<20)), "LogTurns": limits(list(-1, 31), list(0, 32)), "MaxSnapshot": numbers(1, math.MaxInt32),
-				"Window": limits(list(-1, 1099), list(0, 1100)), "Resume": limits(list(&lockstep.Resume{}), list((*lockstep.Resume)(nil))), "Rate": limits(list(-1, 1023), list(0, 1024)),
+				"Secret": free("32 bytes"), "LogBytes": limits(list(-1, 100, 1<<30+1, math.MaxInt), list(0, 1<<20)), "LogTurns": limits(list(-1, 31, 1<<24+1, math.MaxInt), list(0, 32)), "MaxSnapshot": numbers(1, math.MaxInt32),
+				"Window": limits(list(-1, 1099, 1<<30+1, math.MaxInt), list(0, 1100, 1<<30)), "Resume": limits(list(&lockstep.Resume{}), list((*lockstep.Resume)(nil))), "Rate": limits(list(-1, 1023, 1<<30+1, math.MaxInt), list(0, 1024, 1<<30)),
 			})},
 		{"lockstep.PeerConfig", func() any { return &lockstep.PeerConfig{Config: lockstep.Config{Players: 2}} },
 			func(c any) error {
@@ -365,7 +365,7 @@ func settings(t *testing.T) []checked {
 				return err
 			}, merged(embedded, map[string]rule{
 				"Player": limits(list(-1, 130), list(0, 129)), "Session": free("any number is a session"), "Have": limits(list(int64(-1), int64(1)), list(int64(0))), "Generation": limits(list(int64(-1)), list(int64(0), int64(1))),
-				"ReceiveBuffer": limits(list(-1, 100), list(0, 1<<20)), "MaxSnapshot": numbers(1, math.MaxInt32), "Timeout": durations(10*time.Millisecond, year, true),
+				"ReceiveBuffer": limits(list(-1, 100, 1<<30+1, math.MaxInt), list(0, 1<<20)), "MaxSnapshot": numbers(1, math.MaxInt32), "Timeout": durations(10*time.Millisecond, year, true),
 			})},
 		{"link.Config", func() any { return &link.Config{} }, func(c any) error { _, err := link.New(*c.(*link.Config), linkHandler{}); return err }, map[string]rule{
 			"Conversation": free("any number is one"), "Window": limits(list(-1, 1, 3, 32768), list(0, 2, 16384)), "MTU": numbers(263, 65507),

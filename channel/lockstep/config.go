@@ -27,6 +27,9 @@ const (
 	maxTick = time.Second
 	// headerBytes bound what a packet holds besides one turn's input and one hash.
 	headerBytes = 96
+	// maxBytes and maxLogTurns bound what is allocated as a setting says. What is reckoned with rates up to maxBytes fits 64 bits.
+	maxBytes    = 1 << 30
+	maxLogTurns = 1 << 24
 )
 
 // Transport sends packets of at most Config.MaxPacket bytes to the other end; p is valid until Send returns. It may lose,
@@ -210,18 +213,18 @@ type HostConfig struct {
 	// takes Proven transports only, and returns ErrTransport for others.
 	Secret [32]byte
 
-	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536 turns. NewHost allocates
-	// them whole, with 24 bytes a turn besides. When the log is full, the oldest turns are dropped: a peer that needs
-	// them needs a snapshot (SetSnapshot).
+	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536 turns, from two turns' bytes and 2*MaxDelay turns up to
+	// 1 GiB and 16777216 turns. NewHost allocates them whole, with 24 bytes a turn besides. When the log is full, the oldest turns are dropped: a
+	// peer that needs them needs a snapshot (SetSnapshot).
 	LogBytes, LogTurns int
 	// MaxSnapshot bounds SetSnapshot's data, in bytes, up to 2 GiB; default 1 MiB.
 	MaxSnapshot int
-	// Window bounds the bytes in flight to a player that catches up; default 16 KiB, at least MaxPacket. A larger one
+	// Window bounds the bytes in flight to a player that catches up; default 16 KiB, MaxPacket to 1 GiB. A larger one
 	// is faster on long paths, but overloads narrow ones.
 	Window int
 	// Resume continues the game of another host. Default nil: a new game.
 	Resume *Resume
-	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, at least 1 KiB. A burst has 4
+	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, 1 KiB to 1 GiB. A burst has 4
 	// packets of MaxPacket at most. The rest waits.
 	Rate int
 }
@@ -260,8 +263,10 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: StallPercent is %d, not 1 to 100", ErrConfig, c.StallPercent)
 	case c.RejoinAfter < 0 || c.RejoinAfter > 365*24*time.Hour:
 		return c, fmt.Errorf("%w: RejoinAfter is %v, not 0 to a year", ErrConfig, c.RejoinAfter)
-	case c.LogBytes < 2*c.maxRecord() || c.LogTurns < 2*c.MaxDelay:
-		return c, fmt.Errorf("%w: LogBytes must hold two turns, %d bytes, and LogTurns twice MaxDelay", ErrConfig, 2*c.maxRecord())
+	case c.LogBytes < 2*c.maxRecord() || c.LogBytes > maxBytes:
+		return c, fmt.Errorf("%w: LogBytes is %d, not from two turns, %d bytes, to %d", ErrConfig, c.LogBytes, 2*c.maxRecord(), maxBytes)
+	case c.LogTurns < 2*c.MaxDelay || c.LogTurns > maxLogTurns:
+		return c, fmt.Errorf("%w: LogTurns is %d, not from twice MaxDelay, %d, to %d", ErrConfig, c.LogTurns, 2*c.MaxDelay, maxLogTurns)
 	case c.Resume != nil && !c.Resume.valid(&c):
 		return c, fmt.Errorf("%w: Resume isn't of a game with this Config", ErrConfig)
 	case c.Spectators < 0 || c.Spectators > MaxSpectators:
@@ -272,10 +277,10 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: LogBytes must hold the turns of twice SpectatorDelay, %d bytes each at InputRate", ErrConfig, c.longRecord())
 	case c.MaxSnapshot < 0 || c.MaxSnapshot > math.MaxInt32:
 		return c, fmt.Errorf("%w: MaxSnapshot is %d, not 0 to %d", ErrConfig, c.MaxSnapshot, math.MaxInt32)
-	case c.Window < c.MaxPacket:
-		return c, fmt.Errorf("%w: Window is %d, not at least MaxPacket, %d", ErrConfig, c.Window, c.MaxPacket)
-	case c.Rate < 1024:
-		return c, fmt.Errorf("%w: Rate is %d, not at least 1024", ErrConfig, c.Rate)
+	case c.Window < c.MaxPacket || c.Window > maxBytes:
+		return c, fmt.Errorf("%w: Window is %d, not from MaxPacket, %d, to %d", ErrConfig, c.Window, c.MaxPacket, maxBytes)
+	case c.Rate < 1024 || c.Rate > maxBytes:
+		return c, fmt.Errorf("%w: Rate is %d, not from 1024 to %d", ErrConfig, c.Rate, maxBytes)
 	}
 	return c, nil
 }
@@ -296,7 +301,7 @@ type PeerConfig struct {
 	// may differ from its own, the host sends its snapshot instead of the turns from Have on. If it has none, it
 	// denies the session (DenyTooOld).
 	Generation int64
-	// ReceiveBuffer bounds the turns received and not executed, in bytes. Default 64 KiB, or the size of two turns, the
+	// ReceiveBuffer bounds the turns received and not executed, in bytes, up to 1 GiB. Default 64 KiB, or the size of two turns, the
 	// least, when that is more.
 	ReceiveBuffer int
 	// MaxSnapshot bounds the snapshot that the host may send, in bytes; default 1 MiB. A larger one is denied, or ends the
@@ -326,8 +331,8 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 		return c, fmt.Errorf("%w: Timeout is %v, not 10ms to a year", ErrConfig, c.Timeout)
 	case c.Have > 0 && c.Generation == 0:
 		return c, fmt.Errorf("%w: Have without Generation", ErrConfig)
-	case c.ReceiveBuffer < 2*c.maxRecord():
-		return c, fmt.Errorf("%w: ReceiveBuffer must hold two turns, %d bytes", ErrConfig, 2*c.maxRecord())
+	case c.ReceiveBuffer < 2*c.maxRecord() || c.ReceiveBuffer > maxBytes:
+		return c, fmt.Errorf("%w: ReceiveBuffer is %d, not from two turns, %d bytes, to %d", ErrConfig, c.ReceiveBuffer, 2*c.maxRecord(), maxBytes)
 	}
 	return c, nil
 }
