@@ -701,6 +701,45 @@ func TestCloseInAHeldPacket(t *testing.T) {
 	require.Zero(t, h.conns[0].Result().Unacked)
 }
 
+// TestCloseBeforeAHeldPacket: a close of the connection in its packet's turn counts then, whatever later packets were read before theirs and are still held back.
+func TestCloseBeforeAHeldPacket(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = time.Second })
+	c := h.conns[1]
+	c.enableOrderCache()
+	for range 3 {
+		h.exchange()
+	}
+	h.conns[0].Close(h.now, "done")
+	h.conns[0].FlushWritten(h.now)
+	closing := h.sent[0]
+	h.sent[0] = nil
+	h.conns[0].sendAckPacket()
+	h.sent[0] = nil // that one is lost
+	h.conns[0].sendAckPacket()
+	h.deliver(0)
+	require.EqualValues(t, 1, c.Counters.Cached)
+	for _, p := range closing {
+		h.give(0, p)
+	}
+	require.Equal(t, ClosedByPeer, c.Result().Code)
+}
+
+// TestStalePacketsAreNotRead: what comes in a sequence that had its turn is stale, whatever is in it.
+func TestStalePacketsAreNotRead(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[1]
+	p := h.packet(0, true)
+	h.give(0, p)
+	for i := len(p) - 8; i < len(p)-1; i++ {
+		p[i] = 0xff
+	}
+	before := c.Counters
+	h.give(0, p)
+	require.Equal(t, before.Stale+1, c.Counters.Stale)
+	require.Zero(t, c.Counters.BadBunch)
+	require.False(t, c.Closed())
+}
+
 // TestTwiceWhileOneIsHeld: the newest once more is stale, and not held back.
 func TestTwiceWhileOneIsHeld(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })

@@ -9,6 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -94,4 +95,27 @@ func (c *townClient) joinNow() error {
 		return (&Conn{}).Join()
 	}
 	return c.conns[0].Join()
+}
+
+// TestDialOverAVerySlowPath: a client joins over 500 B/s to 1 kB/s with a queue of 4 s, which is full of what its handshake repeats, when its token's Timeout is 8 s.
+func TestDialOverAVerySlowPath(t *testing.T) {
+	for name, link := range links() {
+		if name == "salted" {
+			continue // its steps have 5 s each
+		}
+		for _, bits := range []float64{4000, 6000, 8000} {
+			for seed := range uint64(5) {
+				w := newTown(t, seed, netsim.Settings{Lag: 25 * time.Millisecond, Bandwidth: bits, QueueDelay: 4 * time.Second}, Config{Link: link})
+				if n, ok := link.(Netcode); ok {
+					n.Token = townToken(t, w, seed, func(c *netcode.TokenConfig) { c.Timeout = 8 })
+					link = n
+				}
+				c := w.dial(Config{Link: link})
+				w.until("joined", func() bool {
+					require.Nil(t, c.result, "%s, %v bit/s, seed %d: %v", name, bits, seed, c.result)
+					return c.joined
+				})
+			}
+		}
+	}
 }

@@ -60,8 +60,8 @@ type Config struct {
 	Internal []netip.AddrPort
 	// Life is how long a client may connect with a token. It is rounded up to seconds. Default 30 s.
 	Life time.Duration
-	// Timeout is how long a client and a server wait for each other while they connect. It is rounded up to seconds. Default 5 s;
-	// negative: forever. It also ends a connection after so long without a packet, where the ends set no timeout of their own;
+	// Timeout is how long a client and a server wait for each other while they connect. It is rounded up to seconds. Default 5 s, which is too
+	// little for paths of 1 kB/s whose queue holds 4 s: those need 8. Negative: forever. It also ends a connection after so long without a packet, where the ends set no timeout of their own;
 	// the driver sets one.
 	Timeout time.Duration
 	// Challenge is the WWW-Authenticate header of a 401, which names the way to log in. Default Bearer.
