@@ -239,6 +239,7 @@ func settings(t *testing.T) []checked {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, watched.Close()) })
 	addr := netip.MustParseAddrPort("127.0.0.1:7777")
+	noPort := []netip.AddrPort{netip.AddrPortFrom(addr.Addr(), 0)}
 	kinds := new(message.Registry)
 	kinds.Add("note", func() message.Message { return nil })
 	salts := map[string]rule{
@@ -296,8 +297,8 @@ func settings(t *testing.T) []checked {
 			"ProtocolID": free("any number is an id"), "ClientID": free("any number is an id"), "UserData": free("the game's"), "Rand": free("an interface, or nil"),
 			"Create": limits(list(uint64(21)), list(uint64(0), uint64(20))), "Expire": limits(list(uint64(0), uint64(9)), list(uint64(10), uint64(math.MaxUint64))),
 			"Timeout": limits(list(int32(0)), list(int32(-1), int32(1), int32(math.MaxInt32))), "PrivateKey": limits(list(netcode.Key{}), nil),
-			"Servers":  limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), many(addr, 33)), list(many(addr, 32))),
-			"Internal": limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
+			"Servers":  limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), noPort, many(addr, 33)), list(many(addr, 32))),
+			"Internal": limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), noPort, many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
 		}},
 		{"salted.ServerConfig", func() any { return &salted.ServerConfig{Handler: saltedHandler{}} },
 			func(c any) error { _, err := salted.NewServer(*c.(*salted.ServerConfig)); return err }, merged(salts, map[string]rule{
@@ -410,8 +411,8 @@ func settings(t *testing.T) []checked {
 			return &tokenserver.Config{Key: netcode.Key{1}, Authenticate: func(*http.Request) (tokenserver.Player, error) { return tokenserver.Player{}, nil }, Servers: []netip.AddrPort{addr}}
 		}, func(c any) error { _, err := tokenserver.New(*c.(*tokenserver.Config)); return err }, map[string]rule{
 			"Key": limits(list(netcode.Key{}), nil), "ProtocolID": free("any number is an id"), "Authenticate": limits(list(nil), nil), "Place": function,
-			"Servers":  limits(list(make([]netip.AddrPort, 1), many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
-			"Internal": limits(list(make([]netip.AddrPort, 1), many(addr, 33)), list([]netip.AddrPort(nil), []netip.AddrPort{addr})),
+			"Servers":  limits(list(make([]netip.AddrPort, 1), noPort, many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
+			"Internal": limits(list(make([]netip.AddrPort, 1), noPort, many(addr, 33)), list([]netip.AddrPort(nil), []netip.AddrPort{addr})),
 			"Life":     limits(list(time.Duration(-1)), list(time.Duration(0), time.Duration(1), time.Duration(math.MaxInt64))), "Timeout": free("negative is forever, and more than a token can say is the most that it can"),
 			"Challenge": free("a header's text"), "Origins": limits(list([]string{"nonsense"}), list([]string{"*"}, []string{"https://play.example.com"})),
 			"Rate": limits(list(-1.0, math.NaN()), list(0.0, 0.1, math.Inf(1))), "Burst": limits(list(-1), list(0, 1, math.MaxInt)), "TotalRate": limits(list(-1.0, math.NaN()), list(0.0, 0.1, math.Inf(1))),

@@ -63,7 +63,8 @@ func Unreal427() Protocol {
 }
 
 // Unreal53 is the wire of Unreal 5.3 and later. customExportsFinal is for releases with network
-// version 36 or above (5.8 has it, 5.1 hasn't; the first with it isn't known).
+// version 36 or above (5.8 has it, 5.1 hasn't; the first with it isn't known). Both ends need the same: otherwise all goes well until a payload is split. Then
+// the end that gets it has PeerBroke, and the other one ClosedByPeer.
 func Unreal53(customExportsFinal bool) Protocol {
 	p := Unreal51()
 	p.Name = "Unreal 5.3"

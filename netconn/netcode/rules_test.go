@@ -615,7 +615,7 @@ func TestUsedTokensAreTheNewest(t *testing.T) {
 func TestTokenLimits(t *testing.T) {
 	var servers []netip.AddrPort
 	for i := range MaxServers + 1 {
-		servers = append(servers, netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)}), uint16(i)))
+		servers = append(servers, netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)}), uint16(1+i)))
 	}
 	cfg := TokenConfig{Create: 5, Expire: 5, Timeout: 1, PrivateKey: Key{1}, Servers: servers[:MaxServers]}
 	cfg.UserData[UserDataBytes-1] = 9
@@ -635,7 +635,7 @@ func TestTokenLimits(t *testing.T) {
 	require.Equal(t, pub.c2s, priv.c2s)
 	require.Equal(t, pub.s2c, priv.s2c)
 
-	for _, bad := range [][]netip.AddrPort{servers, {}, {netip.AddrPort{}}} {
+	for _, bad := range [][]netip.AddrPort{servers, {}, {netip.AddrPort{}}, {netip.AddrPortFrom(serverAddr.Addr(), 0)}} {
 		c := cfg
 		c.Internal = bad
 		_, err := GenerateConnectToken(c)
@@ -645,6 +645,13 @@ func TestTokenLimits(t *testing.T) {
 		_, err = GenerateConnectToken(c)
 		require.ErrorIs(t, err, ErrServers)
 	}
+	list, err := appendServers(nil, servers[:2])
+	require.NoError(t, err)
+	_, _, err = readServers(list)
+	require.NoError(t, err)
+	clear(list[len(list)-2:]) // the last one's port
+	_, _, err = readServers(list)
+	require.ErrorIs(t, err, ErrServers)
 }
 
 type noRandomness struct{}

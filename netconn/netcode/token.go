@@ -39,7 +39,7 @@ const version = "NETCODE 1.02\x00"
 var (
 	ErrToken   = errors.New("netcode: not a valid connect token")
 	ErrExpired = errors.New("netcode: the token has expired")
-	ErrServers = errors.New("netcode: a token needs 1 to 32 valid server addresses")
+	ErrServers = errors.New("netcode: a token needs 1 to 32 valid server addresses, each with a port")
 	ErrSealed  = errors.New("netcode: a sealed part doesn't open with this key")
 	ErrNoKey   = errors.New("netcode: a PrivateKey is needed, the same at servers and back end; make one with GenerateKey")
 )
@@ -246,6 +246,8 @@ func appendServers(b []byte, servers []netip.AddrPort) ([]byte, error) {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(servers)))
 	for _, s := range servers {
 		switch a := s.Addr().Unmap(); {
+		case s.Port() == 0:
+			return nil, ErrServers
 		case a.Is4():
 			ip := a.As4()
 			b = append(append(b, v4), ip[:]...)
@@ -288,7 +290,9 @@ func readServers(b []byte) ([]netip.AddrPort, []byte, error) {
 			return nil, nil, ErrServers
 		}
 		servers[i] = unmap(netip.AddrPortFrom(addr, binary.LittleEndian.Uint16(b)))
-		b = b[2:]
+		if b = b[2:]; servers[i].Port() == 0 {
+			return nil, nil, ErrServers
+		}
 	}
 	return servers, b, nil
 }

@@ -139,7 +139,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("%w: Origins: %w", errConfig, err)
 	}
 	for name, list := range map[string][]netip.AddrPort{"Servers": cfg.Servers, "Internal": cfg.Internal} {
-		if len(list) > netcode.MaxServers || slices.ContainsFunc(list, func(a netip.AddrPort) bool { return !a.IsValid() }) {
+		if len(list) > netcode.MaxServers || slices.ContainsFunc(list, func(a netip.AddrPort) bool { return !a.IsValid() || a.Port() == 0 }) {
 			return nil, fmt.Errorf("%w: %s: %w", errConfig, name, netcode.ErrServers)
 		}
 	}
