@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 )
 
@@ -138,10 +140,26 @@ func (p *program) checkTold() {
 	}
 }
 
+// deafTime is how long a peer may be silent that is expected to ack.
+const deafTime = time.Second
+
+// hasLeak reports whether an end has all its channels although its peer acks, and nothing that was closed waits for the rate.
+func (p *program) hasLeak() bool {
+	for _, e := range p.ends {
+		if t := e.conn.Table(); e.alive() && t.Len() >= maxChannels/2 && !e.liar && e.conn.Silence() < deafTime && t.Waiting() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // told is told by a world of what doesn't get through.
 func (p *program) told(err error) {
 	if errors.Is(err, actorrep.ErrNoAnswer) {
 		return // it is silent for long
+	}
+	if errors.Is(err, channel.ErrNoIndex) && !p.hasLeak() {
+		return
 	}
 	var refused *actorrep.RefusedError
 	errors.As(err, &refused)
