@@ -17,7 +17,7 @@ var (
 	ErrNotReplay = errors.New("replay: not a recording")
 	// ErrVersion: the recording has a format that this build doesn't know.
 	ErrVersion = errors.New("replay: a recording of another version")
-	// ErrTruncated: the recording ends before its first frame.
+	// ErrTruncated: the recording ends before the description of its classes does.
 	ErrTruncated = errors.New("replay: the recording is cut off")
 	// ErrCorrupt: the recording is damaged.
 	ErrCorrupt = errors.New("replay: the recording is damaged")
