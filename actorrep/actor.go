@@ -212,6 +212,8 @@ func (b *Base) audienceChanged() {
 		return
 	}
 	b.world.learnFates()
+	b.world.enter()
+	defer b.world.exit()
 	for _, v := range b.rep.views {
 		v.setAudience()
 	}
@@ -236,12 +238,25 @@ func (b *Base) SetCondition(field string, on bool) error {
 		b.inactive &^= m
 		b.thaw(m)
 	} else {
+		b.flushAll()
 		b.freeze(m &^ b.inactive)
 		b.inactive |= m
 	}
 	b.mark(m)
 	b.audienceChanged()
 	return nil
+}
+
+// flushAll sends the calls that wait, with what was set before them.
+func (b *Base) flushAll() {
+	b.world.enter()
+	defer b.world.exit()
+	b.world.learnFates()
+	for _, v := range b.rep.views {
+		if v.state != wanted {
+			v.flush()
+		}
+	}
 }
 
 // freeze keeps fast arrays that are switched off as they are now, for the checkpoints of recordings, which have them as they were sent last. Of other

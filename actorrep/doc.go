@@ -82,7 +82,8 @@
 //
 // When a reliable call runs, its actor has all values that were set before the call, or newer ones, even under packet loss:
 // the call carries the values that the client hasn't acked. That also holds right after Spawn, right before
-// Destroy, SetOwner or TearOff, and for a dormant actor. Between different actors, and between an actor and its
+// Destroy, SetOwner, SetCondition, LeaveGroup or TearOff, and for a dormant actor. When a call must wait, as the actor isn't open or its channel has no room, it comes without what
+// the client may no longer see by then. Between different actors, and between an actor and its
 // components, there is no order under loss. A client's call runs at the server when it arrives, in TickDispatch.
 //
 // A reference is a [Ref], or a bare netguid.GUID. It may arrive before its actor. Until then Ref.In and World.Find return

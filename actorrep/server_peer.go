@@ -232,6 +232,8 @@ func (p *Peer) InGroup(name string) bool { return slices.Contains(p.groups, name
 
 func (p *Peer) groupsChanged() {
 	p.learnFates()
+	p.world.enter()
+	defer p.world.exit()
 	for _, v := range p.list {
 		if v.b.class.layout.NetGroups != nil {
 			v.setAudience()

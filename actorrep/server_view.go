@@ -169,8 +169,12 @@ func (v *view) setAudience() {
 			a |= layout.Autonomous
 		}
 	}
+	allowed := v.mayHave(a)
+	if v.allowed&^allowed != 0 && v.state != wanted {
+		v.flush() // calls go with what was set before them
+	}
 	v.aud = a
-	if allowed := v.mayHave(a); allowed != v.allowed {
+	if allowed != v.allowed {
 		v.allowed, v.base.older = allowed, 0
 	}
 	switch {
