@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// feelHead is the columns that bench/feel writes: what is drawn over what, the curve, and a point of it.
+// feelHead is the columns that bench/feel, bench/mesh and bench/web write: what is drawn over what, the curve, and a point of it.
 const feelHead = "y,x,curve,at,value"
 
 // feel is a panel for each y, one above the other, in the order in which they come.
@@ -51,8 +51,8 @@ func feel(rows [][]string) (picture, error) {
 		}
 		drawn[k.y]++
 	}
-	for _, p := range panels {
-		p.Y.Max *= 1.15
+	for y, p := range panels {
+		p.Y.Max *= 1.1 + float64(n[y])/9 // a line of the legend takes about a tenth of a panel
 	}
 	return pic, nil
 }

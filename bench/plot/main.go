@@ -5,11 +5,13 @@
 //	go run ./bench/soak -duration 5m -csv /tmp/soak.csv
 //	go run ./bench/feel -quick -plot /tmp
 //	go run ./bench/mesh -plot /tmp/mesh.csv
+//	(cd bench/web && go run . -csv /tmp/web.csv)
 //	(cd bench/compare && go run . -w w1 -quick -csv /tmp)
 //	cd bench/plot
 //	go run . -in /tmp/curves.csv -svg /tmp/curves.svg -png /tmp/curves.png
 //	go run . -in /tmp/soak.csv -svg /tmp/soak.svg
 //	go run . -in /tmp/feel.csv -png /tmp/feel.png
+//	go run . -in /tmp/web.csv -png /tmp/web.png
 //	go run . -in /tmp/w1.csv -png /tmp/w1.png
 //
 // The curves of examples/congestion are for each link the rates of the three controllers above, and their queues below. The
@@ -38,7 +40,7 @@ import (
 )
 
 func main() {
-	in := flag.String("in", "", "table written by examples/congestion, bench/soak, bench/feel, bench/mesh or bench/compare")
+	in := flag.String("in", "", "table written by examples/congestion, bench/soak, bench/feel, bench/mesh, bench/web or bench/compare")
 	svg := flag.String("svg", "", "SVG file to write")
 	png := flag.String("png", "", "PNG file to write")
 	flag.Parse()
@@ -95,7 +97,7 @@ func read(r io.Reader) (picture, error) {
 	}
 	draw, ok := tables[strings.Join(rows[0], ",")]
 	if !ok {
-		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel, bench/mesh or bench/compare: its columns are %q", rows[0])
+		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak, bench/feel, bench/mesh, bench/web or bench/compare: its columns are %q", rows[0])
 	}
 	pic, err := draw(rows[1:])
 	if err != nil {

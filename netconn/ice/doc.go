@@ -55,7 +55,7 @@
 // addresses have changed, the guest calls Config.Redial for another Signal, and the host's end of that goes to [Host.Rejoin]. Both restart ICE (RFC 8445, section
 // 9): they gather candidates anew, make new passwords, and look for a path as at first. The old session goes on until there is one. The driver's connection stays
 // the same, if it waits for so long: Counters.Restarts. rendezvous does all this. In network namespaces with routers on both sides the game went on 3.7 s after
-// the host had moved, 0.4 s after the guest had, and 2.3 s after both had (go run ./nat -only masq in examples/lobby, on a shared two-core virtual machine).
+// the host had moved, 0.4 to 1.1 s after the guest had, and 2.3 to 2.7 s after both had (five times go run ./nat -only masq in examples/lobby, on a shared two-core virtual machine).
 //
 // # What others see
 //
