@@ -134,7 +134,7 @@ func (k *Keeper) tenancy(name string) *tenancy {
 // begins: a watch begins, of the store of this number.
 func (k *Keeper) begins(store uint64) {
 	k.over = k.over || k.store != 0 && k.store != store
-	k.store, k.current = store, false
+	k.store, k.current, k.load.ready = store, false, 0
 	for _, l := range k.leases {
 		l.told = false
 	}

@@ -2,8 +2,7 @@ package mesh
 
 import (
 	"errors"
-	"math"
-	"time"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/netconn/kv"
 )
@@ -54,27 +53,21 @@ func (k *Keeper) hold(t *tenancy, holder string) {
 
 // stepSpread hands zones to the server that has least to do, if this one has more. Then all wait for Spread.
 func (k *Keeper) stepSpread() {
-	if k.cfg.Spread < 0 || !k.current || !k.tabled || k.leaving || len(k.estates) > 0 || !k.allSeen() {
-		return
-	}
-	rest := time.Duration(math.MaxInt64) // of the zone that was handed last
-	for _, t := range k.zones {
-		if rest = min(rest, k.now-t.at); k.now < t.tryAt {
-			return
-		}
-	}
-	for _, l := range k.leases {
-		if l.id != k.id && (l.value.over || !k.alive(l)) {
-			return // that comes first
-		}
-	}
 	switch {
-	case rest < k.cfg.Spread:
+	case !k.rests():
+		k.load.ready = 0
 	case k.cfg.Weight == nil:
 		k.stepCount()
 	default:
-		k.stepWeight(rest)
+		k.stepWeight()
 	}
+}
+
+// rests reports whether all zones have stayed where they are for Spread, and nothing comes first.
+func (k *Keeper) rests() bool {
+	return k.cfg.Spread >= 0 && k.current && k.tabled && !k.leaving && len(k.estates) == 0 && k.allSeen() &&
+		!slices.ContainsFunc(k.zones, func(t *tenancy) bool { return k.now-t.at < k.cfg.Spread || k.now < t.tryAt }) &&
+		!slices.ContainsFunc(k.leases, func(l *lease) bool { return l.id != k.id && (l.value.over || !k.alive(l)) })
 }
 
 // mayGet reports whether a server may be handed zones of itself: it doesn't leave, and has been there for a while.

@@ -1,15 +1,19 @@
 package mesh
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Zones by what their actors weigh: KeeperConfig.Weight.
 
 // load is what this server's actors weigh, in thousandths, as a mean of loadSpreads KeeperConfig.Spreads: actors come and go.
 type load struct {
-	zones []zoneLoad // by place in Keeper.zones
-	near  zoneLoad   // of actors that are in others' zones, and stay this server's by hysteresis
-	told  uint64     // what the lease says of it: one more than the sum of all of them; 0 before they were weighed, and without KeeperConfig.Weight
-	fresh bool       // they were weighed since told was looked at last
+	zones []zoneLoad    // by place in Keeper.zones
+	near  zoneLoad      // of actors that are in others' zones, and stay this server's by hysteresis
+	told  uint64        // what the lease says of it: one more than the sum of all of them; 0 before they were weighed, and without KeeperConfig.Weight
+	fresh bool          // they were weighed since told was looked at last
+	ready time.Duration // since when there is a server to hand zones to; 0: there is none
 }
 
 // zoneLoad is what the actors in a zone weigh that are its holder's, or will be.
@@ -107,25 +111,29 @@ func (k *Keeper) borders(to string) {
 // mostHanded is how many zones are handed at a time.
 const mostHanded = 16
 
-// stepWeight hands zones to the lightest server, if that weighs less than three fifths of what this one does, until both weigh as much. They border on what that one holds, if any does, so that servers have few borders. rest is how long all
-// zones have stayed where they are. A heavier server comes first, since two that hand zones to the same one might make it the heaviest: each one that is lighter waits for half a Lease more.
-func (k *Keeper) stepWeight(rest time.Duration) {
+// stepWeight hands zones to the lightest server, if that weighs less than three fifths of what this one does, until both weigh as much. They border on what that one holds, if any does, so that servers have few borders.
+// A heavier server comes first, since two that hand zones to the same one might make it the heaviest: each one that is lighter waits for half a Lease more.
+func (k *Keeper) stepWeight() {
 	if !k.load.fresh {
 		return
 	}
 	k.load.fresh = false
-	own, least, to := k.load.told, k.load.told, ""
+	own, least, to, turn := k.load.told, k.load.told, "", time.Duration(0)
 	for _, l := range k.leases {
 		if w := l.value.load; l.id != k.id && w > 0 {
 			if w > own || w == own && l.id < k.id {
-				rest -= k.cfg.Lease / 2
+				turn += k.cfg.Lease / 2
 			}
 			if w < least && k.mayGet(l) {
 				to, least = l.id, w
 			}
 		}
 	}
-	if to == "" || least >= own/5*3 || rest < k.cfg.Spread {
+	if to == "" || least >= own/5*3 {
+		k.load.ready = 0
+		return
+	}
+	if k.load.ready = cmp.Or(k.load.ready, k.now); k.now-k.load.ready < turn {
 		return
 	}
 	for n := 0; n < mostHanded && own > least; n++ {

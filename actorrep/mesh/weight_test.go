@@ -38,15 +38,17 @@ func newScales(t testing.TB, cells, columns int, weight func(Actor) float64) *so
 
 // server has the Keeper hear of a server, and of the load that its lease tells.
 func (s *solo) server(id string, load uint64) {
-	v := leaseValue{beat: 1, length: 2 * time.Second, load: load}
-	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: 1})
+	s.rev++
+	v := leaseValue{beat: s.rev, length: 2 * time.Second, load: load}
+	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: s.rev})
 	s.keeper.lease(id).since = 0
 }
 
 // leaves has the Keeper hear that a server leaves.
 func (s *solo) leaves(id string) {
-	v := leaseValue{beat: 2, length: 2 * time.Second, load: 1, leaves: true}
-	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: 2})
+	s.rev++
+	v := leaseValue{beat: s.rev, length: 2 * time.Second, load: 1, leaves: true}
+	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: s.rev})
 }
 
 // weigh gives zones what their actors weigh, and returns the zones that are handed at once, and to whom.
@@ -57,7 +59,7 @@ func (s *solo) weigh(weights map[int]uint64) map[string]string {
 		k.load.zones[i].mean = weights[i]
 		k.load.told += weights[i]
 	}
-	k.stepWeight(time.Hour)
+	k.stepWeight()
 	handed := map[string]string{}
 	for _, op := range k.ops {
 		var v zoneValue
@@ -181,6 +183,44 @@ func TestWhoseWeight(t *testing.T) {
 		require.Equal(t, c.weighs, k.load.told-1, "%+v", c)
 		require.Equal(t, c.zone, k.load.zones[0].mean, "%+v", c)
 	}
+}
+
+// TestHeaviestHandsFirst: of two servers that have more to do than a new one the heavier hands it zones first, and the other one then waits for as long again. Nothing was handed for long, as after a time without the store.
+func TestHeaviestHandsFirst(t *testing.T) {
+	s := newScales(t, 8, 4, func(Actor) float64 { return 1 })
+	k, weights := s.keeper, map[int]uint64{0: 1000, 1: 1000, 2: 1000, 3: 1000}
+	for _, z := range k.zones[4:] {
+		z.value.holder = "b"
+	}
+	k.retable()
+	after := func(d time.Duration, b, c uint64) int {
+		k.now += d
+		s.server("b", b)
+		s.server("c", c)
+		for _, z := range k.zones {
+			z.tryAt = 0
+		}
+		k.load.fresh = false
+		k.stepSpread()
+		if !k.rests() {
+			return 0
+		}
+		return len(s.weigh(weights))
+	}
+	require.Equal(t, 0, after(0, 5000, 1))
+	require.Equal(t, 0, after(900*time.Millisecond, 5000, 1))
+	require.Equal(t, 2, after(100*time.Millisecond, 5000, 1))
+	require.Equal(t, 0, after(0, 5000, 4000), "nobody is lighter")
+	require.Equal(t, 0, after(10*time.Second, 5000, 1), "it waits anew")
+	require.Equal(t, 2, after(time.Second, 5000, 1))
+	k.begins(1) // the watch was broken
+	k.current = true
+	require.Equal(t, 0, after(10*time.Second, 5000, 1), "it waits anew")
+	require.Equal(t, 2, after(time.Second, 5000, 1))
+	k.zones[7].at = k.now // b has handed one
+	require.Equal(t, 0, after(9*time.Second, 5000, 1))
+	require.Equal(t, 0, after(time.Second, 5000, 1), "it waits anew")
+	require.Equal(t, 2, after(0, 3000, 1), "it is the heaviest")
 }
 
 // TestLeavingGetsNothing: a server that leaves is handed no zone, with Weight or without, nor by Hand, and takes over after all others.

@@ -178,11 +178,14 @@ func (b *bot) look(e *end) {
 func (b *bot) want(now time.Time) {
 	if now.After(b.goAt) {
 		b.goAt = now.Add(2*time.Second + time.Duration(b.rng.Int64N(int64(4*time.Second))))
-		x := columns * cell * b.rng.Float64()
-		if b.rng.IntN(2) == 0 { // to a border
+		x, y := columns*cell*b.rng.Float64(), rows*cell*b.rng.Float64()
+		switch c := b.g.crowd; {
+		case c != nil && b.player%4 > 0:
+			x, y = c.place(b.rng)
+		case b.rng.IntN(2) == 0: // to a border
 			x = cell*float64(1+b.rng.IntN(columns-1)) - 10 + 20*b.rng.Float64()
 		}
-		m := binary.AppendVarint(binary.AppendVarint([]byte{'w'}, int64(x)), int64(rows*cell*b.rng.Float64()))
+		m := binary.AppendVarint(binary.AppendVarint([]byte{'w'}, int64(x)), int64(y))
 		_ = b.mesh.Send(m) // when too much waits, it goes there later
 	}
 	players := uint32(len(b.g.bots))

@@ -1,13 +1,13 @@
-// Mesh is one world on four game servers, each a process of its own, whose store is a NATS cluster of three processes. The plane has eight zones, which servers hold by lease; players (bots) walk over it and
-// travel from server to server, and trade with each other wherever they are. Kill any of it, cut it off, and see who takes over. A map in the terminal shows it, and a page, whose address is printed.
+// Mesh is one world on four game servers, each a process of its own, whose store is a NATS cluster of three processes. The plane has 32 zones, which servers hold by lease; players (bots) walk over it and
+// travel from server to server, and trade with each other wherever they are. Where they gather, the zones are divided among the servers. Kill any of it, cut it off, and see who takes over. A map in the terminal shows it, and a page, whose address is printed.
 //
 //	go run .
 //	go run . -players 40 -http 127.0.0.1:8080
 //	go run . -script FILE          # commands with times; -help says more
-//	go run . -check                # half a minute with kills, then a verdict
+//	go run . -check                # a minute with kills, then a verdict
 //	go run . -check -outage 60s    # the same, with NATS away for a minute
 //
-// The verdict: what a killed server had was played again within 5 s; each actor had one authority at any time, by what servers did and clients saw; the history of all trades and reads is one that a
+// The verdict: the crowd's zones were divided among servers; what a killed server had was played again within 5 s; each actor had one authority at any time, by what servers did and clients saw; the history of all trades and reads is one that a
 // single store could have given, so that nothing was lost, doubled or told before it was safe; gold and gems are what they were; everybody plays, and nobody had to log in again.
 package main
 
@@ -35,6 +35,7 @@ type options struct {
 
 // checkScript is what -check does. %v is how long NATS is away.
 const checkScript = `
+calm 1s gather c2
 calm 1s kill 2
 calm 500ms pause 3
 4s wake 3
@@ -124,13 +125,17 @@ func run(o options) error {
 		return err
 	}
 	g.tell("all play")
-	g.script = o.script
+	if g.script = o.script; len(g.script.lines) == 0 {
+		if err := g.do("gather c2", time.Now()); err != nil {
+			return err
+		}
+	}
 	if err := g.play(ctx); !errors.Is(err, errQuit) {
 		return err
 	}
 	stop() // another interrupt ends it at once
 	ctx = context.Background()
-	g.calm = true
+	g.calm, g.crowd = true, nil
 	if err := g.do("heal", time.Now()); err != nil {
 		return err
 	}

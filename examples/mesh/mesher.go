@@ -44,6 +44,8 @@ type mesher struct {
 	settled  bool            // all trades are over
 	late     time.Duration   // how much later than asked for this process's ticks came, since it began, above a quarter of a second each
 	lastTick time.Time
+	crowd    *crowd // where bots gather; nil: nowhere
+	crowds   []*crowd
 	outage   *outage
 	outages  []*outage
 	events   []event
@@ -201,8 +203,8 @@ func (g *mesher) startServer(s *slot) error {
 	p := &start{number: s.number, start: n, id: fmt.Sprintf("server%d-%d", s.number, n)}
 	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.o.outage + 30*time.Second}
 	if n <= servers { // the first ones divide the zones
-		for row := range rows {
-			cfg.Zones = append(cfg.Zones, zoneName(n-1, row))
+		for i := range columns / servers * rows {
+			cfg.Zones = append(cfg.Zones, zoneName((n-1)*columns/servers+i/rows, i%rows))
 		}
 	}
 	var err error
@@ -260,6 +262,7 @@ func (g *mesher) tick(now time.Time) error {
 		b.tick(now)
 	}
 	g.watchLosses()
+	g.watchCrowd(now)
 	if len(g.history.list) >= maxHistory && !g.calm {
 		g.tell("the history is full: nobody trades any more")
 		g.calm = true
@@ -425,6 +428,9 @@ func (g *mesher) whole() string {
 		if !b.present() {
 			return b.String() + " isn't connected"
 		}
+	}
+	if c := g.crowd; c != nil && c.divided == 0 {
+		return fmt.Sprintf("the crowd's zones %s aren't divided", strings.Join(c.zones, " "))
 	}
 	return ""
 }

@@ -24,6 +24,8 @@ nats pause N   has one stand still
 nats off       kills all three
 nats on        starts those that don't run, and wakes those that stand still
 heal           ends all of that
+gather ZONE    three of four players walk about in the zone, the one on its right, and the two below
+scatter        they walk everywhere again
 quit           ends the game, with a verdict`
 
 var errQuit = errors.New("quit")
@@ -57,6 +59,11 @@ func (g *mesher) do(line string, now time.Time) error {
 			}
 		}
 		return g.natsOn(now)
+	case what == "gather" && len(words) == 2:
+		return g.gather(words[1], now, bad)
+	case what == "scatter":
+		g.tell("the players scatter")
+		g.crowd = nil
 	case what == "nats":
 		return g.doNATS(words[1:], now, bad)
 	case s == nil:

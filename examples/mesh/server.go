@@ -165,7 +165,7 @@ func (s *server) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	s.keeper, err = mesh.NewKeeper(mesh.KeeperConfig{Zone: s.zone, Plan: plan(), Zones: s.cfg.Zones, Deals: game{s}, Server: s.players, Lease: lease, Away: s.cfg.Away, Checkpoint: 2 * time.Second,
+	s.keeper, err = mesh.NewKeeper(mesh.KeeperConfig{Zone: s.zone, Plan: plan(), Zones: s.cfg.Zones, Deals: game{s}, Server: s.players, Lease: lease, Away: s.cfg.Away, Spread: spread, Weight: weight, Checkpoint: 2 * time.Second,
 		Save: func(a mesh.Actor) []byte { return a.(*Walker).save().encode() }})
 	if err != nil {
 		return err

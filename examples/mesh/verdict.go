@@ -27,6 +27,9 @@ func (g *mesher) verdict() error {
 			fail("without NATS %d servers ended, and there were %d steps of actors", o.ended, o.steps)
 		}
 	}
+	if g.o.check && !slices.ContainsFunc(g.crowds, func(c *crowd) bool { return c.divided > 0 }) {
+		fail("no crowd's zones were divided")
+	}
 	for player, n := range g.logins {
 		if n != 1 {
 			fail("player %d has logged in %d times", player, n)
@@ -41,6 +44,11 @@ func (g *mesher) verdict() error {
 		}
 	}
 	g.view.end()
+	for _, c := range g.crowds {
+		if c.divided > 0 {
+			fmt.Printf("a crowd gathered in zones %s, which %s: %s after %.1f s\n", strings.Join(c.zones, " "), heldBy(c.before), heldBy(c.after), c.divided.Seconds())
+		}
+	}
 	for _, l := range g.losses {
 		fmt.Printf("server %d was killed with zones %s and %d actors: played again after %.2f s\n", l.number, strings.Join(l.zones, " "), len(l.actors), l.back.Seconds())
 	}

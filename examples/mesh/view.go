@@ -109,11 +109,11 @@ func (g *mesher) look(now time.Time) snapshot {
 // paint is the colours of servers 1 to 4.
 var paint = []string{"", "\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m"}
 
-// picture draws a snapshot into so many columns and lines at most, from 40 by 16 on.
+// picture draws a snapshot into so many columns and lines at most, from 50 by 20 on.
 func (v *snapshot) picture(width, height int, colors bool) []string {
-	side := max((width-1)/columns, 10) // of a zone, with the border at its left
+	side := max((width-1)/columns, 6) // of a zone, with the border at its left
 	below := 3 + len(v.Servers)
-	tall := min(max((height-below-4)/rows, 4), side/2) // with the border above
+	tall := min(max((height-below-4)/rows, 3), max(side/2, 3)) // with the border above
 	grid := make([][]rune, rows*tall+1)
 	owner := make([][]int, len(grid))
 	for y := range grid {
@@ -157,15 +157,13 @@ func (v *snapshot) picture(width, height int, colors bool) []string {
 		}
 	}
 	for _, z := range v.Zones {
-		title := z.Name + " nobody"
-		if z.Server > 0 {
-			title = fmt.Sprintf("%s server %d", z.Name, z.Server)
+		n, title := count[[2]int{z.Column, z.Row}], fmt.Sprintf("%s:%d", z.Name, z.Server)
+		for _, more := range []string{fmt.Sprintf("%s %d@", title, n[0]), fmt.Sprintf("%s server %d, %d@ %d.", z.Name, z.Server, n[0], n[1])} {
+			if len(more) < side-1 {
+				title = more
+			}
 		}
-		n := count[[2]int{z.Column, z.Row}]
-		if more := fmt.Sprintf("%s, %d@ %d.", title, n[0], n[1]); len(more) < side-1 {
-			title = more
-		}
-		put(z.Column*side+1, z.Row*tall+1, title[:min(len(title), side-1)], z.Server)
+		put(z.Column*side+1, z.Row*tall+1, title, z.Server)
 	}
 	var lines []string
 	for y := range grid {
@@ -270,17 +268,20 @@ func (v *viewer) show(now time.Time) {
 	}
 }
 
-// line is a snapshot in one line.
+// line is a snapshot in one line. Of zones it has the servers' numbers, row by row.
 func (v *snapshot) line() string {
-	var zones []string
+	zones := ""
 	for _, z := range v.Zones {
-		zones = append(zones, fmt.Sprintf("%s:%d", z.Name, z.Server))
+		if z.Column == 0 {
+			zones += " "
+		}
+		zones += fmt.Sprint(z.Server)
 	}
 	var players []string
 	for _, s := range v.Servers {
 		players = append(players, fmt.Sprint(s.Players))
 	}
-	return fmt.Sprintf("%6.1f s  zones %s, players %s, %d handovers, %d trades, %d refused, %d unknown", v.Seconds, strings.Join(zones, " "), strings.Join(players, "+"), v.Handovers, v.Trades, v.Refused, v.Open)
+	return fmt.Sprintf("%6.1f s  zones%s, players %s, %d handovers, %d trades, %d refused, %d unknown", v.Seconds, zones, strings.Join(players, "+"), v.Handovers, v.Trades, v.Refused, v.Open)
 }
 
 // size asks the terminal how large it is, now and then.
@@ -294,7 +295,7 @@ func (v *viewer) size(now time.Time) {
 	c.Stdin = os.Stdin
 	out, err := c.Output()
 	var h, w int
-	if n, _ := fmt.Sscan(string(out), &h, &w); err == nil && n == 2 && h >= 16 && w >= 40 {
+	if n, _ := fmt.Sscan(string(out), &h, &w); err == nil && n == 2 && h >= 20 && w >= 50 {
 		v.width, v.height = w, h
 	}
 }

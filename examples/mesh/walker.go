@@ -10,22 +10,23 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
-// The plane, and how it is divided. Zones are named a1 to d2.
+// The plane, and how it is divided. Zones are named a1 to h4.
 const (
-	cell       = 100.0
-	columns    = 4
-	rows       = 2
+	cell       = 50.0
+	columns    = 8
+	rows       = 4
 	margin     = 30.0
 	hysteresis = 4.0
 
 	servers = 4
 	step    = 50 * time.Millisecond // a tick of a server and of the bots
-	stride  = 1.5                   // of a walker in a tick
+	stride  = 1.0                   // of a walker in a tick
 	lease   = 2 * time.Second
-	strays  = 4 // walkers of a zone at the beginning that are nobody's
+	spread  = 3 * time.Second
+	strays  = 1 // walkers of a zone at the beginning that are nobody's
 )
 
-// plan is the zones. Each server begins with a column of them.
+// plan is the zones. Each server begins with a quarter of the columns.
 func plan() mesh.Table {
 	t := mesh.Table{Cell: cell, Columns: columns}
 	for row := range rows {
@@ -37,6 +38,14 @@ func plan() mesh.Table {
 }
 
 func zoneName(column, row int) string { return string([]byte{'a' + byte(column), '1' + byte(row)}) }
+
+// weight is what a walker costs the server that plays it: a player's has a connection. It looks at what is replicated, as the walker may be another server's still.
+func weight(a mesh.Actor) float64 {
+	if a.(*Walker).Player > 0 {
+		return 10
+	}
+	return 1
+}
 
 // Walker is an actor: a player's, or a stray.
 type Walker struct {
