@@ -185,7 +185,7 @@ func TestCrowdSettles(t *testing.T) {
 		home, others int
 		still        bool
 		handed, back float64 // a minute, at most
-	}{{100, 100, false, 2, 1}, {30, 30, false, 8, 2.5}, {0, 200, false, 0.5, 0.25}, {100, 100, true, 0, 0}, {10, 20, true, 0, 0}} {
+	}{{100, 100, false, 3, 1}, {30, 30, false, 8, 2.5}, {0, 200, false, 0.5, 0.25}, {100, 100, true, 0, 0}, {10, 20, true, 0, 0}} {
 		const minutes = 5
 		handed, back, heaviest, mean := 0, 0, 0.0, 0.0
 		for seed := *first; seed < *first+seeds; seed++ {
