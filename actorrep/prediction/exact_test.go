@@ -503,7 +503,7 @@ func TestStoodStill(t *testing.T) {
 	for _, c := range []struct {
 		frame, pause time.Duration
 		stood        bool
-	}{{interval, 200 * ms, false}, {interval, 220 * ms, true}, {interval, time.Second, true}, {60 * ms, 230 * ms, false}, {60 * ms, 300 * ms, true}} {
+	}{{60 * ms, 240*ms - 28, false}, {60 * ms, 240*ms - 27, true}, {interval, 200 * ms, false}, {interval, 220 * ms, true}, {interval, time.Second, true}, {60 * ms, 230 * ms, false}, {60 * ms, 300 * ms, true}} {
 		s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10}, [2]int{}, 0)
 		require.NoError(t, err)
 		now := time.Duration(0)
@@ -525,5 +525,200 @@ func TestStoodStill(t *testing.T) {
 			require.Equal(t, next, at)
 			require.Equal(t, next-now, early)
 		}
+	}
+}
+
+// TestPausesExactly: after a pause of up to one tick more than MovesPerTick all of its ticks are simulated, once each; after a longer one the last MovesPerTick.
+func TestPausesExactly(t *testing.T) {
+	for _, ticks := range []int{1, 2, 126, 127, 128, 129, 130, 131, 500} {
+		for _, more := range []time.Duration{0, 1, 7 * ms, interval - 1} {
+			s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+			require.NoError(t, err)
+			s.Tick(1000 * interval)
+			require.Equal(t, 1000*interval, s.Timestamp())
+			before := s.State()[1]
+			s.Tick(time.Duration(1000+ticks)*interval + more)
+			want := ticks
+			if ticks > 129 || ticks == 129 && more > 0 {
+				want = 128
+			}
+			require.Equal(t, want, s.State()[1]-before, "a pause of %d ticks and %v", ticks, more)
+			require.Equal(t, time.Duration(1000+ticks)*interval, s.Timestamp())
+		}
+	}
+}
+
+// TestFramesOfManyMessages: messages that are read in one frame make it no shorter: a long one as ever is no standstill.
+func TestFramesOfManyMessages(t *testing.T) {
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10}, [2]int{}, 0)
+	require.NoError(t, err)
+	now := time.Duration(0)
+	for range 100 {
+		now += 260 * ms
+		for range 20 {
+			require.NoError(t, s.Receive(now, ticksOf(0, interval)))
+		}
+		s.Tick(now)
+	}
+	before := now
+	now += 260 * ms
+	require.NoError(t, s.Receive(now, ticksOf(0, before-before%interval+2*interval)))
+	at, _, ok := s.Tightest()
+	require.True(t, ok)
+	require.Equal(t, before-before%interval+2*interval, at)
+}
+
+// TestRefusedExactly: a client all of whose moves have been refused for more than 24 ticks, and which says that it has applied the last correction, gets another one; one whose
+// newest move waits for its tick doesn't, nor one that has another correction to apply, or none.
+func TestRefusedExactly(t *testing.T) {
+	m := steps()
+	m.Distance = func(_, _ *[2]int) float64 { return 0 }
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: m}, [2]int{}, 1000*interval)
+	require.NoError(t, err)
+	now, number := 1000*interval, uint8(1)
+	receive := func(want uint8, why string, applied uint8, ats ...time.Duration) {
+		t.Helper()
+		require.NoError(t, s.Receive(now, ticksOf(applied, ats...)))
+		got, _ := s.LastCorrection()
+		require.Equal(t, want, got, why)
+	}
+	old := now - 10*interval
+	receive(0, "it has nothing to apply", 0, old)
+	s.Correct()
+	receive(1, "there was no time yet", 1, old)
+	for range 24 {
+		now += interval
+		s.Tick(now)
+		receive(1, "24 ticks", 1, old)
+	}
+	now += interval
+	s.Tick(now)
+	receive(1, "it hasn't applied the last", 0, old)
+	receive(1, "its newest move is in time", 1, now+interval)
+	receive(2, "the first is in time, and the newest isn't", 1, now+interval, now+200*interval)
+	receive(3, "too early alone", 2, now+200*interval)
+	for number = 3; number < 130; number++ {
+		receive(number+1, "again", number, old)
+	}
+	s.Correct()
+	got, _ := s.LastCorrection()
+	require.Equal(t, number+1, got, "numbers go on")
+	now += interval
+	s.Tick(now)
+	require.NoError(t, s.Receive(now, ticksOf(got, now+interval)))
+	now += interval
+	s.Tick(now)
+	for range 30 {
+		now += interval
+		require.NoError(t, s.Receive(now-interval, ticksOf(got, now)))
+		s.Tick(now)
+	}
+	after, _ := s.LastCorrection()
+	for range 3 {
+		receive(after, "it has nothing to apply", after, old)
+	}
+}
+
+// TestAcksOfMoves: whoever sends moves is answered, also before their ticks.
+func TestAcksOfMoves(t *testing.T) {
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, 100*interval)
+	require.NoError(t, err)
+	w := bitio.NewWriter(make([]byte, 100))
+	ok, err := s.Reply(100*interval, w)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, s.Receive(100*interval, ticksOf(0, 103*interval)))
+	ok, err = s.Reply(100*interval, w)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.False(t, bitio.NewReader(w.Bytes(), w.Len()).ReadBool(), "it is no correction")
+}
+
+// TestSkipAfterContinue: Skip takes this server's time, that of the ticks may be another one's.
+func TestSkipAfterContinue(t *testing.T) {
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+	require.NoError(t, err)
+	s.Continue(prediction.Carried[[2]int, int]{At: 50 * interval}, 1000*interval)
+	s.Tick(1049 * interval)
+	require.Equal(t, 50*interval, s.Timestamp())
+	s.Skip(1055 * interval)
+	s.Tick(1060 * interval)
+	require.Equal(t, 61*interval, s.Timestamp())
+	require.Equal(t, 5, s.State()[1])
+	ok, err := s.Reply(1060*interval, bitio.NewWriter(make([]byte, 100)))
+	require.NoError(t, err)
+	require.True(t, ok)
+	at, ok := s.NextDeadline()
+	require.True(t, ok)
+	require.Equal(t, 1061*interval, at, "the next tick, by this server's time")
+}
+
+// TestCarryExactly: what is carried of how early moves come is the earliest of the last 24 ticks; four ticks when none came in time.
+func TestCarryExactly(t *testing.T) {
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, 100*interval)
+	require.NoError(t, err)
+	require.Equal(t, 4*interval, s.Carry().Early)
+	require.NoError(t, s.Receive(100*interval+ms, ticksOf(0, 99*interval)))
+	require.Equal(t, 4*interval, s.Carry().Early, "it came too late")
+	require.NoError(t, s.Receive(100*interval+ms, ticksOf(0, 101*interval)))
+	require.Equal(t, interval-ms, s.Carry().Early)
+	require.NoError(t, s.Receive(100*interval+ms, ticksOf(0, 103*interval)))
+	for tick := 104 * interval; tick < 130*interval; tick += interval {
+		require.NoError(t, s.Receive(tick-interval, ticksOf(0, tick)))
+		want := interval
+		if tick < 127*interval {
+			want = 3*interval - ms
+		}
+		require.Equal(t, want, s.Carry().Early, "at %v", tick)
+	}
+	plain := newServer(t, prediction.ServerConfig[body, push]{})
+	require.Zero(t, plain.Carry().Early)
+}
+
+// TestMissedIsNoDistance: a correction for a tick without its move has no distance, and isn't large, whatever the one before was.
+func TestMissedIsNoDistance(t *testing.T) {
+	m, off := steps(), 5.0
+	m.Distance = func(_, _ *[2]int) float64 { return off }
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: m, MaxError: 1, LargeError: 2, LargeInterval: 50 * ms, CorrectionInterval: 300 * ms}, [2]int{}, 100*interval)
+	require.NoError(t, err)
+	require.NoError(t, s.Receive(100*interval, ticksOf(0, 101*interval)))
+	s.Tick(101 * interval)
+	n, apart := s.LastCorrection()
+	require.Equal(t, []any{uint8(1), 5.0}, []any{n, apart})
+	off = 0
+	require.NoError(t, s.Receive(101*interval, ticksOf(1, 102*interval)))
+	s.Tick(102 * interval)
+	n, apart = s.LastCorrection()
+	require.Equal(t, []any{uint8(1), 5.0}, []any{n, apart})
+	s.Tick(103 * interval)
+	n, apart = s.LastCorrection()
+	require.Equal(t, []any{uint8(2), 0.0}, []any{n, apart})
+	ok, err := s.Reply(103*interval, bitio.NewWriter(make([]byte, 100)))
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, s.Receive(103*interval+ms, ticksOf(0, 104*interval)))
+	at, ok := s.NextDeadline()
+	require.True(t, ok)
+	require.Equal(t, 104*interval, at)
+	for _, after := range []time.Duration{50 * ms, 299 * ms, 300 * ms} {
+		ok, err = s.Reply(103*interval+after, bitio.NewWriter(make([]byte, 100)))
+		require.NoError(t, err)
+		require.Equal(t, after == 300*ms, ok, "%v later", after)
+	}
+}
+
+// TestTightestOfTheLast: the tightest move is looked for among the last 24 ticks.
+func TestTightestOfTheLast(t *testing.T) {
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, 100*interval)
+	require.NoError(t, err)
+	for n := range 30 {
+		tick := time.Duration(101 + n)
+		now := 100*interval + 10*ms + time.Duration(n)*ms
+		require.NoError(t, s.Receive(now, ticksOf(0, tick*interval)))
+		at, early, ok := s.Tightest()
+		require.True(t, ok)
+		want := max(101, tick-23) * interval
+		require.Equal(t, want, at, "at %d", n)
+		require.Equal(t, want-(100*interval+10*ms+(want/interval-101)*ms), early)
 	}
 }

@@ -85,9 +85,6 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 			s.Counters.Ahead++
 			q.ahead = arrival{at, at - now}
 			continue
-		case at <= 0:
-			s.Counters.Old++
-			continue
 		}
 		q.ahead = arrival{}
 		if at > q.stood && q.arrivals[q.index(at, interval)].at < at {
