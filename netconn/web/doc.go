@@ -43,7 +43,8 @@
 //
 // The client tries each way by sending probes as large as netcode's first packet, 1078 bytes: a session may begin on a path that carries nothing else. A Server answers them
 // in its sessions, at most 8 wait for one peer; the server's UDP socket must answer them too, with as many bytes: udp.Join(web.Answer(socket), door); see [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows both with a Config.Name that
-// returns Ladder.String. An inspector of the server shows each player's way, which its address has. In browsers UDP fails at once.
+// returns Ladder.String. An inspector of the server shows the way that each player came by first, which its address has; with a Config.Name that returns [Server.Way] of the address it shows
+// the present one. In browsers UDP fails at once.
 //
 // # When a path dies
 //
@@ -62,7 +63,7 @@
 // The path id is netcode.Token.PathID, 16 bytes that only the client, the server and the token's back end know; a proxy that ends TLS sees it too. Who has it can keep packets
 // from a connection, and read and forge none. If something comes by the old way before another one has answered, the connection stays there. The server's
 // driver still knows the client by its first address (Conn.RemoteAddr); [Server.Way] returns the way that it is reached by now. A connection whose session broke waits 5 s
-// for another one.
+// for another one; the client looks for one as long, and then reads return ErrEnded. A server that only stood still moves nobody, if its packets come within 50 ms of its answer.
 //
 // A connection doesn't move to UDP, nor to a driver of another shard, nor when its server has ended it. For that call DialBest in the Dial function of driver/session's
 // Redialer. It too dials after 0.3 s of silence, beside the connection, and ends that dial when packets arrive again. Otherwise the player comes back by a new connection: as the same

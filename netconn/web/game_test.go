@@ -265,6 +265,7 @@ func TestPageClosed(t *testing.T) {
 	g := newGame(t, driver.Config{}, ServerConfig{})
 	g.door.Tell(g.srv)
 	for _, way := range ways {
+		g.door.wait = time.Hour
 		stays := g.dial(way, driver.Config{})
 		goes := g.dial(way, driver.Config{})
 		g.until("joined", func() bool { return stays.conn != nil && goes.conn != nil })

@@ -82,7 +82,9 @@ type Ladder struct {
 	chosen   udp.Socket // nil until one has answered
 	err      error      // of all, or net.ErrClosed
 	way      Way
+	from     Way // the one before
 	attempts []Attempt
+	why      *[]Attempt // those of the climb that way was chosen in
 }
 
 // DialBest tries several ways to reach a server, each HeadStart after the one before, and keeps the first that answers. Happy Eyeballs (RFC 8305) does
@@ -166,6 +168,7 @@ func (l *Ladder) climb(ctx, trying context.Context, ways []Way, cfg LadderConfig
 	defer lost()
 	chosen := false
 	rungs := make(chan rung)
+	var noted []Attempt
 	under, failed := 0, []error{ErrNoSession}
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -193,7 +196,7 @@ func (l *Ladder) climb(ctx, trying context.Context, ways []Way, cfg LadderConfig
 				_ = r.socket.Close() // another one was quicker
 				r.Err = ErrLost
 			}
-			l.note(r.Attempt)
+			l.note(r.Attempt, &noted)
 			if r.Err == nil {
 				chosen, ways = true, nil
 				lost()
@@ -212,7 +215,7 @@ func (l *Ladder) climb(ctx, trying context.Context, ways []Way, cfg LadderConfig
 				_ = r.socket.Close()
 				r.Err = ErrLost
 			}
-			l.note(r.Attempt)
+			l.note(r.Attempt, &noted)
 			failed = append(failed, trying.Err())
 		}
 	}
@@ -255,9 +258,14 @@ func (l *Ladder) failed() error {
 // maxAttempts bounds what Attempts returns.
 const maxAttempts = 32
 
-func (l *Ladder) note(a Attempt) {
+// note keeps the result of an attempt, also in all of its climb.
+func (l *Ladder) note(a Attempt, climb *[]Attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	*climb = append(*climb, a)
+	if a.Err == nil {
+		l.why = climb
+	}
 	if len(l.attempts) == maxAttempts {
 		l.attempts = slices.Delete(l.attempts, 0, 1)
 	}
@@ -285,16 +293,23 @@ func (l *Ladder) Attempts() []Attempt {
 	return slices.Clone(l.attempts)
 }
 
-// String returns the way that was chosen, and why: "websocket after 734 ms; not udp: nothing answers at ...; not webtransport: ...". It is for a log, and
-// for inspect.Config.Name. Any goroutine may call it.
+// String returns the way that was chosen, and why: "websocket after 734 ms; not udp: nothing answers at ...; not webtransport: ...". After a move it is of that:
+// "websocket after 160 ms, move 1, from udp; not webtransport: ...". It is for a log, and for inspect.Config.Name. Any goroutine may call it.
 func (l *Ladder) String() string {
-	way, ok := l.Way()
-	text := "no way yet"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, all := "no way yet", l.attempts
 	var not string
-	for _, a := range l.Attempts() {
+	if l.chosen != nil {
+		text, all = l.way.String(), nil
+	}
+	if l.why != nil {
+		all = *l.why
+	}
+	for _, a := range all {
 		switch {
-		case ok && a.Way == way && a.Err == nil:
-			text = fmt.Sprintf("%v after %d ms", way, a.Took.Milliseconds())
+		case a.Err == nil && a.Way == l.way:
+			text = fmt.Sprintf("%v after %d ms", a.Way, a.Took.Milliseconds())
 		case a.Err == nil || errors.Is(a.Err, ErrLost):
 			not += fmt.Sprintf("; not %v: it hadn't answered by then", a.Way)
 		default:
@@ -302,7 +317,7 @@ func (l *Ladder) String() string {
 		}
 	}
 	if n := l.Moved(); n > 0 {
-		text += fmt.Sprintf(", move %d", n)
+		text += fmt.Sprintf(", move %d, from %v", n, l.from)
 	}
 	return text + not
 }
@@ -402,10 +417,15 @@ func keep(msgs []udp.Message, f func(p []byte) bool) (left int) {
 
 // TryReadBatch implements udp.Socket.
 func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
-	if s := l.now(); s != nil {
-		return l.read(s, msgs, s.TryReadBatch)
+	s := l.now()
+	if s == nil {
+		return 0, l.failed()
 	}
-	return 0, l.failed()
+	n, err := l.read(s, msgs, s.TryReadBatch)
+	if n == 0 && err == nil && l.mover.broken(s) {
+		err = l.failed()
+	}
+	return n, err
 }
 
 // ReadBatch implements udp.Socket.

@@ -33,6 +33,7 @@ type mover struct {
 	former udp.Socket         // the last one by which something came, until something comes by the chosen one
 	dead   udp.Socket         // it has failed
 	why    error              // with this
+	since  time.Time          // then
 	giveUp context.CancelFunc // of the round under way
 	moves  int
 	rounds int // since something came
@@ -43,6 +44,12 @@ const (
 	maxStep = 100 * time.Millisecond
 	// roundPause is the time between two rounds of attempts while nothing comes; it doubles up to maxRoundPause.
 	roundPause, maxRoundPause = 500 * time.Millisecond, 8 * time.Second
+	// brokenPause is the longest pause after a session has broken, since the server waits for the next one for moveTime.
+	brokenPause = time.Second
+	// moveTime is how long a connection waits for another session after its own has broken, at either end.
+	moveTime = 5 * time.Second
+	// hitchTime is how long something may come by the old way after another one has answered: what stood still may have been the server, which answers by all of them then.
+	hitchTime = 50 * time.Millisecond
 )
 
 // pathID returns Token's; zeros when there is none.
@@ -109,7 +116,7 @@ func (m *mover) fails(l *Ladder, s udp.Socket, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != s {
-		m.dead, m.why = s, err
+		m.dead, m.why, m.since = s, err, time.Now()
 	}
 	return true
 }
@@ -160,9 +167,13 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 			return
 		}
 		round, giveUp := context.WithCancel(ctx)
+		broken := m.broken(l.now())
 		m.mu.Lock()
 		m.giveUp = giveUp
 		pause := min(maxRoundPause, roundPause<<m.rounds>>1)
+		if broken {
+			pause = min(pause, brokenPause)
+		}
 		if m.rounds == 0 {
 			pause = 0
 		}
@@ -181,17 +192,25 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 	}
 }
 
-// round tries to move the connection once. When its socket has failed and nothing answers, reads return the reason.
+// round tries to move the connection once. When its socket has failed and nothing answers for moveTime, reads return the reason.
 func (l *Ladder) round(ctx, round context.Context, ways []Way, cfg LadderConfig) {
 	m := &l.mover
 	was := l.now()
-	err := l.climb(ctx, round, ways, cfg, bareSocket{}, m.ask(), func(r rung) bool { return l.change(round, r) })
+	err := l.climb(ctx, round, ways, cfg, bareSocket{}, m.ask(), func(r rung) bool {
+		if !m.broken(was) {
+			select {
+			case <-time.After(hitchTime):
+			case <-round.Done():
+			}
+		}
+		return l.change(round, r)
+	})
 	if err == nil {
 		return
 	}
 	m.mu.Lock()
 	why := m.why
-	dead := m.dead == was
+	dead := m.dead == was && time.Since(m.since) >= moveTime
 	m.mu.Unlock()
 	if dead {
 		l.fail(errors.Join(why, err))
@@ -215,7 +234,7 @@ func (l *Ladder) change(round context.Context, r rung) bool {
 	}
 	m.moves++
 	m.mu.Unlock()
-	l.chosen, l.way = r.socket, r.Way
+	l.chosen, l.from, l.way = r.socket, l.way, r.Way
 	_ = r.socket.SetReadDeadline(l.wait.Deadline()) // a socket that has failed says so when it is read
 	_ = last.SetReadDeadline(time.Unix(1, 0))       // who reads it looks again
 	l.wait.Signal()

@@ -116,8 +116,11 @@ type Server struct {
 	idle   time.Duration  // of connections
 	body   time.Duration  // of a request
 	answer time.Duration  // to it
+	wait   time.Duration  // for another session of a connection
 	driver *driver.Driver // of Tell
 	stops  []func()       // what Listen has begun
+
+	waits map[netip.AddrPort]*time.Timer // of connections whose session broke, until they are told
 
 	away atomic.Pointer[map[netip.AddrPort]bool] // the addresses of UDP peers that sessions have; a map never changes
 }
@@ -129,6 +132,7 @@ type peer struct {
 	way      Way
 	addr     netip.AddrPort // that the driver knows it by; guarded by Server.mu
 	moved    bool           // a connection has moved to it; guarded by Server.mu
+	last     time.Duration  // when that was seen to have ended, as Server.now; guarded by Server.mu
 	link     link
 	out      mailbox.Outbox
 	answered atomic.Bool  // half counts it no more
@@ -156,7 +160,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	cfg = cfg.filled()
 	in := mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer)
 	s := &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
-		began: time.Now(), closing: make(chan struct{}), idle: idleTime, body: bodyTime, answer: answerTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}
+		began: time.Now(), closing: make(chan struct{}), idle: idleTime, body: bodyTime, answer: answerTime, wait: moveTime, peers: map[netip.AddrPort]*peer{}, waits: map[netip.AddrPort]*time.Timer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}
 	s.away.Store(&map[netip.AddrPort]bool{})
 	return s, nil
 }
@@ -199,18 +203,6 @@ func (s *Server) Tell(d *driver.Driver) {
 	s.driver = d
 }
 
-// tell ends the connection of a peer that has gone.
-func tell(d *driver.Driver, addr netip.AddrPort, why error) {
-	d.Do(func() {
-		for c := range d.Conns {
-			if c.RemoteAddr() == addr {
-				c.LinkClosed(c.Now(), why.Error())
-				return
-			}
-		}
-	})
-}
-
 // SendsWhole is for the function of that name: what doesn't fit a WebTransport session's path is lost, not cut.
 func (s *Server) SendsWhole() bool { return true }
 
@@ -227,7 +219,12 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 		if first {
 			s.half--
 		}
+		parts := p != nil && s.parts(p, time.Duration(now))
 		s.mu.Unlock()
+		if parts {
+			s.end(p, errIdle)
+			p = nil
+		}
 		if p == nil {
 			s.n.noPeer.Add(1)
 			continue
@@ -254,6 +251,9 @@ func (s *Server) Close() error {
 		peers = append(peers, p)
 	}
 	stops := s.stops
+	for addr := range s.waits {
+		s.waitNoMore(addr)
+	}
 	s.mu.Unlock()
 	close(s.closing)
 	left := make(chan struct{})
@@ -471,9 +471,11 @@ func (s *Server) receive(p *peer) {
 		}
 		s.n.received.Add(1)
 		names := isProbe(d, probeMove)
-		if names && !s.mayMove(p, d) {
-			s.end(p, errNoPath)
-			return
+		if names {
+			if err := s.mayMove(p, d); err != nil {
+				s.end(p, err)
+				return
+			}
 		}
 		if names || isProbe(d, probeAsk) { // the driver doesn't know of it, so the session is no more answered than before
 			if waiting, _ := p.out.Size(); waiting > maxProbes*probeBytes { // who has shown no token gets little room
@@ -564,12 +566,13 @@ func (s *Server) end(p *peer, why error) {
 		}
 		s.places.Remove(p.remote)
 		s.open--
-		if !p.answered.Swap(true) {
+		answered := p.answered.Swap(true)
+		if !answered {
 			s.half--
 		}
 		s.mu.Unlock()
-		if gone {
-			s.gone(addr, moved || broke(why), why)
+		if gone && (answered || moved) { // a stranger has no connection
+			s.gone(addr, p, moved || broke(why), why)
 		}
 		n := &s.n.left
 		switch {
@@ -585,7 +588,7 @@ func (s *Server) end(p *peer, why error) {
 			n = &s.n.idle
 		case errors.Is(why, errSlow):
 			n = &s.n.slow
-		case errors.Is(why, errNoPath):
+		case errors.Is(why, errNoPath), errors.Is(why, errUntold):
 			n = &s.n.noPath
 		case errors.Is(why, errMoved):
 			n = nil
