@@ -103,7 +103,8 @@
 //	a name                               40 printable characters
 //
 // Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. A host
-// checks its connection every 5 s, and when its addresses change. When that is lost the host comes back to its room, if the service has not ended it; guests
+// checks its connection every 5 s, and when its addresses change. When that is lost the host comes back to its room, if the service has not ended it, and after a pause, of up to
+// 10 s, when it was lost within 10 s; guests
 // that were joining are told to try again, and those that come meanwhile get 503 (HostAway). Its room keeps its place among MaxRooms meanwhile. Otherwise the room is closed: players who have joined play on, and
 // the host opens another one for more. Serve it over HTTPS, and set
 // ReadTimeout and IdleTimeout of the http.Server.

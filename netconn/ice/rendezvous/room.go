@@ -77,7 +77,9 @@ const (
 	backTime  = 30 * time.Second // to come back to a room
 	tryTime   = 3 * time.Second  // of it, for one try
 	backAgain = 250 * time.Millisecond
-	movedTime = time.Second // instead, when this machine's addresses have changed
+	// backRarely is the longest pause before a connection is made anew: those that are lost sooner than that have pauses, each twice the one before.
+	backRarely = 10 * time.Second
+	movedTime  = time.Second // instead, when this machine's addresses have changed
 )
 
 // pingEvery is how often the connection to the service is checked, and pingTime how long the answer may take.
@@ -237,8 +239,13 @@ func (r *Room) Serve(ctx context.Context, h *ice.Host) error {
 	wg.Go(func() { r.keepAlive(ctx) })
 	wg.Go(func() { r.watch(ctx, h) })
 	defer context.AfterFunc(ctx, func() { _ = r.Close() })() // says so; a read that is cut short doesn't
+	pause := time.Duration(0)
 	for {
+		began := time.Now()
 		err := r.serve(ctx, h, &wg)
+		if pause = min(max(2*pause, backAgain), backRarely); time.Since(began) > backRarely {
+			pause = 0
+		}
 		for id, p := range r.peers { // what they said may be lost
 			p.stop()
 			delete(r.peers, id)
@@ -246,32 +253,27 @@ func (r *Room) Serve(ctx context.Context, h *ice.Host) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, new(said)) || r.comeBack(ctx) != nil:
+		case errors.As(err, new(said)) || r.comeBack(ctx, pause) != nil:
 			return err
 		}
 	}
 }
 
-// comeBack makes a connection anew.
-func (r *Room) comeBack(ctx context.Context) error {
-	for end := time.Now().Add(backTime); ; {
+// comeBack makes a connection anew, after a pause.
+func (r *Room) comeBack(ctx context.Context, pause time.Duration) error {
+	for end := time.Now().Add(backTime); ; pause = backAgain {
 		select {
+		case <-time.After(pause):
 		case <-r.closing:
 			return net.ErrClosed
-		default:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		dialing, done := context.WithTimeout(ctx, tryTime)
 		_, err := r.connect(dialing)
 		done()
 		if err == nil || errors.As(err, new(said)) || errors.Is(err, ErrNoRoom) || time.Now().After(end) {
 			return err
-		}
-		select {
-		case <-time.After(backAgain):
-		case <-r.closing:
-			return net.ErrClosed
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,4 +254,33 @@ func TestRoomsOfNetworks(t *testing.T) {
 	require.Equal(t, ratelimit.Wide48-ratelimit.Wide56, rooms("2001:db8:0:%x00::1"))
 	require.Equal(t, ratelimit.Wide24, rooms("192.0.2.%d"))
 	require.Equal(t, 40, rooms("192.0.%d.1")+1, "one of them is full")
+}
+
+// TestRendezvousDrops: a rendezvous that ends each connection of a host as soon as there is one isn't asked for the next one all the time.
+func TestRendezvousDrops(t *testing.T) {
+	var asked atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		if _, err = receive(r.Context(), c); err == nil {
+			_ = send(r.Context(), c, note{Code: "QUACK-42", Again: make([]byte, secretBytes)})
+		}
+		_ = c.CloseNow()
+	}))
+	defer web.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	room, err := Open(t.Context(), RoomConfig{URL: web.URL, HTTP: &http.Client{Transport: transport}})
+	require.NoError(t, err)
+	h, err := ice.Listen(ice.HostConfig{Config: local()})
+	require.NoError(t, err)
+	defer h.Close()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	require.Error(t, room.Serve(ctx, h))
+	require.Greater(t, asked.Load(), int64(1), "it comes back")
+	require.LessOrEqual(t, asked.Load(), int64(4))
 }
