@@ -105,7 +105,7 @@ type Config struct {
 	// only 16 bits, and middleboxes rewrite it. Both ends must set it. It isn't part of Unreal's wire format.
 	Checksum bool
 
-	// Socket is used instead of opening one. The driver closes it.
+	// Socket is used instead of opening one. The driver closes it, and is the only one that reads it.
 	Socket udp.Socket
 	// UDP configures the socket that the driver opens.
 	UDP udp.Config
