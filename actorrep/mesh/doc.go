@@ -328,7 +328,7 @@
 // destroyed, or is new and has no record yet (Keep it first). An actor may be destroyed when its Book is idle. Servers trust each other's word about deals.
 //
 // What is of the whole world, such as a market or a party, is an actor with a Book: a player's actor at any server deals with it by its id, and it deals back. A line of chat that must come once is a deal that
-// carries no goods. Each deal costs a few writes of the store: send what may be lost by other ways.
+// carries no goods; deals may overtake each other, so number the lines. The example of Keeper.Deal is a party and its chat. A party that goes to another match, together or not at all, is netconn/fleet's: Want.Party. Each deal costs a few writes of the store: send what may be lost by other ways.
 //
 //	a deal                                MaxDeal (ErrTooLong)
 //	deals of an actor that aren't settled  MaxDeals (ErrFull)
