@@ -322,6 +322,9 @@ func (s *session) add(c Candidate) error {
 	for _, b := range n.bases {
 		s.remote(route{b, c.Addr})
 	}
+	if u := s.now.Load(); u != nil && u.addr == c.Addr { // found by its checks before it was told; it may be a relay's
+		s.now.Store(s.use(u.route, u.remote))
+	}
 	n.mu.Unlock()
 	var candidate ice.Candidate
 	var err error

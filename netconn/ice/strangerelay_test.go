@@ -207,3 +207,27 @@ func TestWanderingAddress(t *testing.T) {
 	eventually(t, "it has another one", func() bool { now := relayed(); return len(now) == 1 && now[0] != first[0] })
 	require.NotZero(t, h.Counters().RelaysLost)
 }
+
+// TestToldAfterItsChecks: only what is sealed goes to a player's relay, also when the relay's address was found by checks from there before the player told it.
+func TestToldAfterItsChecks(t *testing.T) {
+	n, err := newNode(local())
+	require.NoError(t, err)
+	s, err := newSession(n, false)
+	require.NoError(t, err)
+	s.done = func(error) {}
+	at := netip.MustParseAddrPort("127.0.0.1:5000")
+	n.mu.Lock()
+	r := route{n.direct, at}
+	to := s.remote(r)
+	to.consent = n.now()
+	s.now.Store(s.use(r, to))
+	n.mu.Unlock()
+	plain := []byte("hello")
+	require.Len(t, s.send(nil, plain, n.now()), 1)
+	require.NoError(t, s.add(Candidate{Relayed, at}))
+	require.Empty(t, s.send(nil, plain, n.now()))
+	require.EqualValues(t, 1, n.n.unsealed.Load())
+	s.wg.Done()
+	s.end(net.ErrClosed)
+	require.NoError(t, n.close())
+}
