@@ -534,6 +534,16 @@ type broken struct{ own }
 
 func (*broken) NetForm() (uint32, error) { return 0, ErrKind }
 
+// formedList and brokenList are the same for fast arrays.
+type (
+	formedList struct{ toyList }
+	brokenList struct{ toyList }
+)
+
+func (*formedList) NetForm() (uint32, error) { return 98, nil }
+
+func (*brokenList) NetForm() (uint32, error) { return 0, ErrKind }
+
 // TestForms: what is inside of a value with a serializer of its own is part of a layout's hash, and its error is Build's.
 func TestForms(t *testing.T) {
 	field := func(typ reflect.Type) (*Layout, error) {
@@ -546,5 +556,13 @@ func TestForms(t *testing.T) {
 	require.EqualValues(t, 99, other.Units[0].Form())
 	require.NotEqual(t, plain.Hash(), other.Hash())
 	_, err = field(reflect.TypeFor[broken]())
+	require.ErrorIs(t, err, ErrKind)
+	list, err := field(reflect.TypeFor[toyList]())
+	require.NoError(t, err)
+	other, err = field(reflect.TypeFor[formedList]())
+	require.NoError(t, err)
+	require.EqualValues(t, 98, other.Units[0].Form())
+	require.NotEqual(t, list.Hash(), other.Hash(), "elements of another form")
+	_, err = field(reflect.TypeFor[brokenList]())
 	require.ErrorIs(t, err, ErrKind)
 }

@@ -121,3 +121,22 @@ func TestNobodysKeys(t *testing.T) {
 		require.False(t, ok)
 	}
 }
+
+// TestOwnerAgainIsNoPossession: a player who gets an actor back right after Unpossess owns it, and doesn't move it before Possess.
+func TestOwnerAgainIsNoPossession(t *testing.T) {
+	s := newStage(t, 1, netsim.Settings{}, config{Input: func(*runner) keys { return keys{X: 1} }})
+	l := s.join()
+	server, _ := s.spawn(l, vec{-15, 0})
+	s.class.Unpossess(server)
+	server.SetOwner(l.Peer)
+	at := server.Pos.X
+	for range 60 {
+		s.step()
+	}
+	require.Equal(t, at, server.Pos.X)
+	require.NoError(t, s.class.Possess(server, l.Peer, s.Now))
+	for range 60 {
+		s.step()
+	}
+	require.Greater(t, server.Pos.X, at+3)
+}
