@@ -13,6 +13,14 @@ type stall struct {
 	// A dropped player may not join before barredUntil; the next time it will be bar longer.
 	bar, barredUntil time.Duration
 	joinedAt         time.Duration
+	leftAt           time.Duration
+}
+
+// rejoin gives back what a player out of the game would have got in it, as it held nobody.
+func (h *Host) rejoin(now time.Duration, s *stall) {
+	back := (now - s.leftAt) * time.Duration(h.cfg.StallPercent) / 100
+	s.debt, s.held = max(0, s.debt-back), max(0, s.held-back/2)
+	s.joinedAt = now
 }
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.

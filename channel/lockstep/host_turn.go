@@ -55,7 +55,7 @@ func (h *Host) join(now time.Duration) {
 		h.push(Event{Kind: Joined, Player: p, Value: c.life})
 		c.received = h.log.next + 1 // at least; complete knows the delay
 		c.joining, c.lagging = true, false
-		c.stall.joinedAt = now
+		h.rejoin(now, &c.stall)
 	}
 }
 
@@ -77,6 +77,7 @@ func (h *Host) deactivate(now time.Duration, p int, why DropReason) {
 	c := &h.clients[p]
 	h.active &^= 1 << p
 	h.stats.Drops++
+	c.stall.leftAt = now
 	c.life++
 	c.joinFrom = h.log.next // a frozen game doesn't get there
 	h.dontAwait(p)

@@ -147,10 +147,10 @@ func (p *Peer) InGame() bool { return p.life != 0 }
 func (p *Peer) Waiting() uint64 { return p.waiting }
 
 // Behind is the number of turns to execute at once, without waiting for TurnInterval, to catch up with the others. As many
-// received turns as the input delay don't count: they are the reserve against jitter. When the host continues without
-// this player's commands, all received turns count.
+// received turns as the input delay don't count: they are the reserve against jitter. All received turns count before this player is in the game, so that
+// its first commands come in time, and when the host continues without its commands.
 func (p *Peer) Behind() int {
-	if p.lagging {
+	if p.lagging || p.life == 0 && p.cfg.Player < p.cfg.Players {
 		return p.recv.ready
 	}
 	return max(0, p.recv.ready-p.delay)

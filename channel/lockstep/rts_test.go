@@ -145,7 +145,6 @@ func TestMend(t *testing.T) {
 	w.playTo(110, time.Minute)
 	require.True(t, w.told("desync 1 at 60"))
 	require.NoError(t, w.host.SetSnapshot(w.players[0].g.turn, w.players[0].g.save()))
-	w.players[1].corrupt = -1
 	w.players[1].events = nil
 	require.ErrorIs(t, w.host.Mend(w.now, 7), ErrNoPlayer)
 	from, began := w.host.Turn(), w.now

@@ -257,6 +257,9 @@ func (w *world) play(p *player) {
 	if turn, data, ok := p.peer.TakeSnapshot(); ok {
 		p.g = loadGame(data, len(w.players))
 		require.Equal(w.t, turn, p.g.turn)
+		if turn > p.corrupt {
+			p.corrupt = -1 // it is whole again
+		}
 	}
 	for range min(p.peer.Behind(), 20) {
 		if t, ok := p.peer.Next(); ok {

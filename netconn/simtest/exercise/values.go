@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/channel"
@@ -140,13 +139,10 @@ func (p *program) checkTold() {
 	}
 }
 
-// deafTime is how long a peer may be silent that is expected to ack.
-const deafTime = time.Second
-
-// hasLeak reports whether an end has all its channels although its peer acks, and nothing that was closed waits for the rate.
+// hasLeak reports whether an end has all its channels although its peer has acked everything that closes them.
 func (p *program) hasLeak() bool {
 	for _, e := range p.ends {
-		if t := e.conn.Table(); e.alive() && t.Len() >= maxChannels/2 && !e.liar && e.conn.Silence() < deafTime && t.Waiting() == 0 {
+		if t := e.conn.Table(); e.alive() && t.Len() >= maxChannels/2 && t.Unacked() == 0 {
 			return true
 		}
 	}
