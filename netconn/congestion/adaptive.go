@@ -17,7 +17,7 @@ type AdaptiveConfig struct {
 	// costs a round trip for each doubling.
 	InitialRate int
 	// MinRate and MaxRate bound the rate, in bytes a second: MinRate from 1, MaxRate up to 1<<40, and InitialRate between
-	// them. Default 4000 and 1250000000 (10 Gbit/s).
+	// them. Default 4000 and 1250000000 (10 Gbit/s). On a path of less than MinRate, MinRate is offered all the time, and the rest lost.
 	MinRate, MaxRate int
 	// TargetDelay is the queueing delay above which the rate is lowered. The delay that the
 	// game's own ticks cause doesn't count. Default 10 ms, 100 µs to 1 s. A lower value loses bandwidth to
