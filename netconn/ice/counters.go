@@ -45,6 +45,18 @@ type counters struct {
 	restarts, unknown                                                          atomic.Uint64
 }
 
+// path counts a session's first path.
+func (c *counters) path(p Path) {
+	switch p {
+	case Direct:
+		c.direct.Add(1)
+	case ByRelay:
+		c.relayed.Add(1)
+	default:
+		c.routed.Add(1)
+	}
+}
+
 // count counts why a session ended.
 func (c *counters) count(why error) {
 	switch {

@@ -77,6 +77,7 @@ type session struct {
 	follower   *session  // that looks for a path to take its place; nil mostly
 	moved      bool      // this end's address, as the remote one sees it
 	path       Path
+	uncounted  bool // path, since it was found by checks, and may be a relay's that will be told
 }
 
 type portKey struct {
@@ -324,6 +325,7 @@ func (s *session) add(c Candidate) error {
 	}
 	if u := s.now.Load(); u != nil && u.addr == c.Addr { // found by its checks before it was told; it may be a relay's
 		s.now.Store(s.use(u.route, u.remote))
+		s.count()
 	}
 	n.mu.Unlock()
 	var candidate ice.Candidate
@@ -516,7 +518,11 @@ func (s *session) selected(local, remote ice.Candidate) {
 	if begun && (was != s.path || old.route != r) {
 		n.n.pathChanges.Add(1)
 	}
-	path := s.path
+	if path := s.path; !begun && s.old == nil {
+		if s.uncounted = path == Routed && !slices.ContainsFunc(s.candidates, func(c Candidate) bool { return c.Addr == r.addr }); !s.uncounted {
+			n.n.path(path)
+		}
+	}
 	n.mu.Unlock()
 	if begun {
 		return
@@ -529,14 +535,16 @@ func (s *session) selected(local, remote ice.Candidate) {
 	}
 	defer close(s.first)
 	n.n.sessions.Add(1)
-	switch path {
-	case Direct:
-		n.n.direct.Add(1)
-	case ByRelay:
-		n.n.relayed.Add(1)
-	default:
-		n.n.routed.Add(1)
+}
+
+// count counts the first path, of which it is known by now whether it is a relay's. node.mu is held.
+func (s *session) count() {
+	u := s.now.Load()
+	if !s.uncounted || u == nil {
+		return
 	}
+	s.uncounted, s.path = false, s.pathOf(u.route, u.remote)
+	s.n.n.path(s.path)
 }
 
 // pathOf says what kind of path a route is. node.mu is held.
@@ -619,6 +627,7 @@ func (s *session) open() {
 		}
 		var to []route
 		s.n.mu.Lock()
+		s.count()
 		for r, of := range s.remotes {
 			if !of.valid && s.mayAsk(r, of) {
 				of.unanswered++
@@ -677,6 +686,7 @@ func (s *session) best() (best *pair, current [2]string, moved bool) {
 	if u == nil { // it has ended
 		return nil, current, false
 	}
+	s.count()
 	moved, s.moved = s.moved, false
 	var used *pair
 	for _, st := range stats {
