@@ -96,7 +96,7 @@ func TestServersOfToken(t *testing.T) {
 	require.NoError(t, err)
 	defer srv.Close()
 	for _, addr := range []string{"127.0.0.1:9", "192.0.2.1:9"} {
-		token := dialToken(t, "[2001:db8::7]:9", "[::1]:9", "127.0.0.1:0", "192.0.2.1:9", srv.LocalAddr().String())
+		token := dialToken(t, "[2001:db8::7]:9", "[::1]:9", "127.0.0.1:9", "192.0.2.1:9", srv.LocalAddr().String())
 		joined := false
 		cl, err := Dial(addr, Config{Link: Netcode{Token: token}, Joined: func(*Conn) { joined = true }})
 		require.NoError(t, err)
