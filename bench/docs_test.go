@@ -346,6 +346,7 @@ var notRun = map[string]string{
 	"bench/compare":                    "half an hour; its tests run a short form",
 	"bench/plot":                       "draws figures of bench/compare",
 	"bench/web":                        "needs a browser; its main_test.go runs it where there is a Chromium",
+	"bench/web/pause":                  "5 minutes, and needs root and network namespaces",
 	"bench/capture2test":               "needs a capture; its tests make one",
 	"bench/mutants":                    "hours; bench/swarm/mutate is tested",
 	"actorrep/gen":                     "go generate runs it; its tests compare the result",

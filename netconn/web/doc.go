@@ -66,9 +66,28 @@
 // for another one; the client looks for one as long, and then reads return ErrEnded. A server that only stood still moves nobody, if its packets come within 50 ms of its answer.
 //
 // A connection doesn't move to UDP, nor to a driver of another shard, nor when its server has ended it. For that call DialBest in the Dial function of driver/session's
-// Redialer. It too dials after 0.3 s of silence, beside the connection, and ends that dial when packets arrive again. Otherwise the player comes back by a new connection: as the same
-// player, with its actors and all that session.Players keeps. A server may also answer probes and nothing else. When the ladder of the dial before is in
+// Redialer, with a RedialConfig.Silence of 2 s. It dials beside the connection after that, and ends this dial when packets arrive again. Otherwise the player comes back by a new connection: as the same
+// player, with its actors and all that session.Players keeps. With its default of 0.3 s the two race, and a new connection may be there first. A server may also answer probes and nothing else. When the ladder of the dial before is in
 // LadderConfig.Last, and nothing came by its way, this way is tried after the others.
+//
+// How long nothing comes to a player whose path dies, in ms, with 50 ms there and back and 60 messages a second; 20 players at once, on a machine with two busy cores. It is
+// what "go run ./pause" in bench/web printed. "dials again" is a Redialer without a Token, and the connection is a new one each time:
+//
+//	                                  none lost       5 % lost each way
+//	from UDP to WebTransport          p50     p99     p50     p99
+//	    Token                         868     901     933    1350
+//	    dials again                  1251    1301    1299    1733
+//	    both                          684     700     699     898
+//	from UDP to WebSocket
+//	    Token                        1032    1033    1116    1566
+//	    dials again                  1501    1517    1650    2249
+//	    both                         1016    1016    1099    2049
+//	from WebTransport to WebSocket
+//	    Token                         984     984       -       -
+//	    dials again                  1397    1588       -       -
+//	    both                         1266    1482       -       -
+//
+// # NEWCONN
 //
 // A probe, and its answer:
 //

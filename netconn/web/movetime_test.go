@@ -320,3 +320,73 @@ func (s *Server) check(t *testing.T) {
 	require.Equal(t, half, s.half)
 	require.Len(t, *s.away.Load(), away)
 }
+
+// TestPromptMoves: a driver that waits for datagrams goes on when its session is reset, again and again, and hears of its end when there is no other.
+func TestPromptMoves(t *testing.T) {
+	m := newMoving(t)
+	m.cfg.Ways, m.cfg.Token, m.cfg.Dial.CertificateHash = []Way{WebSocket}, m.token(7), m.door.hash
+	l, err := DialBest(t.Context(), m.cfg)
+	require.NoError(t, err)
+	p := m.dialOver(l, driver.Config{Link: driver.Netcode{Token: m.cfg.Token}, Prompt: true})
+	m.until("it plays", func() bool { return p.conn != nil && p.own() != nil })
+	m.clients = nil
+	ended := make(chan error, 1)
+	go func() { ended <- p.driver.Run(t.Context(), nil) }()
+	ask := func(f func()) {
+		done := make(chan struct{})
+		p.driver.Do(func() {
+			f()
+			close(done)
+		})
+		<-done
+	}
+	want := texts()
+	for i := range 3 {
+		ask(func() { err = p.sink.Send(p.conn, want) })
+		require.NoError(t, err)
+		m.tick()
+		m.tcp.reset()
+		m.until("all echoed", func() bool {
+			n := 0
+			ask(func() { n = len(p.sink.Got) })
+			return n == len(want)
+		})
+		require.Equal(t, i+1, l.Moved())
+	}
+	require.Empty(t, m.ended)
+	m.tcp.refuse(t)
+	m.tcp.reset()
+	m.until("it hears of the end", func() bool { return len(ended) == 1 })
+	require.ErrorIs(t, <-ended, ErrEnded)
+}
+
+// TestFlaps: paths that die and come back every second, all at once, lose nothing that was reliable.
+func TestFlaps(t *testing.T) {
+	if os.Getenv("CI") == "" {
+		t.Skip("it takes a minute")
+	}
+	m := newMoving(t)
+	p, l, _ := m.join(7)
+	want := texts()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		require.NoError(t, p.sink.Send(p.conn, want))
+		m.gate.shut = true
+		m.darken(100)
+		if rng.IntN(2) == 0 {
+			m.tcp.reset()
+		}
+		dark := time.Duration(200+rng.IntN(1000)) * time.Millisecond
+		for end := time.Now().Add(dark); time.Now().Before(end); {
+			m.tick()
+		}
+		m.gate.shut = false
+		m.darken(0)
+		m.until("all echoed", func() bool { return len(p.sink.Got) == len(want) })
+		require.Equal(t, want, p.sink.Got)
+		require.Nil(t, p.end)
+	}
+	require.Empty(t, m.ended)
+	m.until("one session at most", func() bool { return m.door.Len() <= 1 })
+	t.Logf("%v; %+v", l, m.door.Counters())
+}

@@ -149,6 +149,23 @@ var attacks = []attack{
 		}
 		return nil
 	}},
+	{"names of others' connections", func(ctx context.Context, s *stranger) error {
+		c, err := s.socket(ctx)
+		if err != nil {
+			return err
+		}
+		s.hold(closeNow{c})
+		ask := make([]byte, 1078) // a probe, as netconn/web's doc has it
+		copy(ask, "\xf7bunchnet")
+		for range 20 { // the first one ends the session
+			copy(ask[9:], s.garbage(32))
+			if err := c.Write(ctx, websocket.MessageBinary, ask); err != nil {
+				return err
+			}
+			s.n++
+		}
+		return c.Write(ctx, websocket.MessageBinary, s.garbage(1000))
+	}},
 	{"text and long messages", func(ctx context.Context, s *stranger) error {
 		c, err := s.socket(ctx)
 		if err != nil {

@@ -1,11 +1,11 @@
 // Hostile lets strangers loose on the door for browsers of netconn/web, over real sockets on the loopback, where each stranger has an address of its
-// own: connections that say nothing, sessions without a connect token, garbage at every layer. Beside them six players by UDP, WebTransport and
+// own: connections that say nothing, sessions without a connect token or that name others' connections, garbage at every layer. Beside them six players by UDP, WebTransport and
 // WebSocket have 60 messages a second echoed each, and newcomers join. It needs Linux, where all of 127.0.0.0/8 is the loopback.
 //
 //	go run ./hostile
 //	go run ./hostile -seconds 30 -only "no token"
 //
-// It fails when a player loses its connection or an echo, a newcomer who dials again isn't let in within 10 s, memory grows by more than 64 MB, or
+// It fails when a player loses its connection or an echo, a newcomer who dials again isn't let in within 10 s, a stranger moves a connection, memory grows by more than 64 MB, or
 // sessions or goroutines stay behind. How long echoes take, and newcomers at most, is printed: the strangers have the same cores as the server.
 package main
 

@@ -103,6 +103,9 @@ func (g *game) stand(ctx context.Context, out io.Writer, a attack, players []*pl
 	if memory > moreMemory {
 		return fmt.Errorf("memory grew by %d bytes", memory)
 	}
+	if moved := g.door.Counters().Moved; moved > 0 {
+		return fmt.Errorf("strangers moved %d connections", moved)
+	}
 	if most > maxConns {
 		return fmt.Errorf("%d sessions, of %d", most, maxConns)
 	}

@@ -56,7 +56,7 @@ type token struct {
 func main() {
 	cfg, err := readConfig()
 	p := &player{cfg: cfg, err: err, dialed: map[*driver.Driver]*end{}, end: &end{}, tokens: make(chan token, 1)}
-	p.redial, _ = session.NewRedialer(session.RedialConfig{Dial: p.dial, Failed: p.failed}) // the settings are right
+	p.redial, _ = session.NewRedialer(session.RedialConfig{Dial: p.dial, Failed: p.failed, Silence: 2 * time.Second}) // the ladder goes first; the settings are right
 	p.page = openPage(p)
 	if cfg.Measure {
 		measure()
