@@ -87,7 +87,7 @@
 //	    dials again                  1397    1588       -       -
 //	    both                         1266    1482       -       -
 //
-// # NEWCONN
+// With both, the Redialer's Silence was 2 s, and no connection was a new one; that "both" is quicker than "Token" in one row is the other work on the machine.
 //
 // A probe, and its answer:
 //
