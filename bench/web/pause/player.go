@@ -32,9 +32,7 @@ type player struct {
 	longest time.Duration // pause
 	joins   int
 
-	back  bool          // something comes again
-	took  time.Duration // longest by then
-	dials int           // joins by then
+	back bool // its path doesn't die
 }
 
 func (p *player) ReceivedBunch(*channel.Channel, *bunch.In) {
@@ -169,10 +167,10 @@ func play(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	for _, p := range players {
 		p.longest, p.joins = 0, 0
 		way, ok := p.ladder.Way()
-		p.back = !ok || way != set.Ways[0] // another way was quicker: it doesn't die
+		p.back = !ok || way != set.Ways[0] // another way was quicker
 	}
 	err = until(func(p *player) bool {
-		return p.longest > 250*time.Millisecond && time.Since(p.since) > calm && time.Since(p.last) < calm/4
+		return p.back || p.longest > 250*time.Millisecond && time.Since(p.since) > calm && time.Since(p.last) < calm/4
 	})
 	var r result
 	for _, p := range players {
