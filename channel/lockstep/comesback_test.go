@@ -37,14 +37,22 @@ func TestComesBackInTime(t *testing.T) {
 	}
 }
 
-// TestTimeOutOfTheGame: who is out of the game holds nobody, and gets back as much for that as in it.
+// TestTimeOutOfTheGame: who is out of the game holds nobody, and gets back as much for that as in it, by Substitute.
 func TestTimeOutOfTheGame(t *testing.T) {
 	cfg := config(3)
 	cfg.DropAfter, cfg.StallPercent = 2*time.Second, 20
 	for longer, left := range map[time.Duration]time.Duration{2 * time.Second: 1300 * ms, 20 * time.Second: 0} {
+		cfg.Stall = Substitute
 		w := away(t, 1, cfg, longer)
 		w.players[1].offline = false
 		w.until("rejoin", time.Minute, func() bool { return w.host.Active() == 0b111 })
-		require.InDelta(t, left, w.host.clients[1].stall.debt, float64(150*ms), "after %v", longer)
+		require.InDelta(t, left, w.host.clients[1].stall.debt, float64(200*ms), "after %v", longer)
+
+		cfg.Stall = Wait
+		w = away(t, 1, cfg, longer)
+		before := w.host.clients[1].stall.debt
+		w.players[1].offline = false
+		w.until("rejoin", time.Minute, func() bool { return w.host.Active() == 0b111 })
+		require.Equal(t, before, w.host.clients[1].stall.debt)
 	}
 }

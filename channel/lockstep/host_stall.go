@@ -16,10 +16,13 @@ type stall struct {
 	leftAt           time.Duration
 }
 
-// rejoin gives back what a player out of the game would have got in it, as it held nobody.
+// rejoin gives back what a player out of the game would have got in it, by Substitute, where its debt stops nobody. By Wait who freezes the game and comes back would
+// freeze it for longer by that.
 func (h *Host) rejoin(now time.Duration, s *stall) {
-	back := (now - s.leftAt) * time.Duration(h.cfg.StallPercent) / 100
-	s.debt, s.held = max(0, s.debt-back), max(0, s.held-back/2)
+	if h.cfg.Stall == Substitute {
+		back := (now - s.leftAt) * time.Duration(h.cfg.StallPercent) / 100
+		s.debt, s.held = max(0, s.debt-back), max(0, s.held-back/2)
+	}
 	s.joinedAt = now
 }
 
