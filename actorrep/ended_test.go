@@ -103,7 +103,7 @@ func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool)
 func (*openings) Set(channel.Conn, netguid.GUID, layout.Mask)                    {}
 func (*openings) Stepping()                                                      {}
 func (*openings) Called(bridge.Call)                                             {}
-func (*openings) Corrected(channel.Conn, netguid.GUID, float64)                  {}
+func (*openings) Corrected(channel.Conn, netguid.GUID, float64, []string)        {}
 
 // TestActorsOfAnEndedConnection: a connection that has ended and isn't removed yet stands whatever becomes of its actors; what an observer sees opened is
 // what there was.

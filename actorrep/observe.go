@@ -61,7 +61,7 @@ func (m *mirror) tellCalled(packet int64, procedure string, reliable bool, why s
 }
 
 // tellCorrected says that a prediction was corrected.
-func (w *World) tellCorrected(a Actor, p *Peer, size float64) {
+func (w *World) tellCorrected(a Actor, p *Peer, size float64, off []string) {
 	if w.observer == nil {
 		return
 	}
@@ -69,5 +69,5 @@ func (w *World) tellCorrected(a Actor, p *Peer, size float64) {
 	if p != nil {
 		conn = p.Conn()
 	}
-	w.observer.Corrected(conn, a.base().guid, size)
+	w.observer.Corrected(conn, a.base().guid, size, off)
 }

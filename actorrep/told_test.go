@@ -491,7 +491,7 @@ func (o *watcher) Unsaid(id netguid.GUID, _ string, _ *layout.Layout, units layo
 func (o *watcher) Called(c bridge.Call) {
 	o.log = append(o.log, fmt.Sprintf("called %v %s.%s packet %d %v %v %s", c.Actor, c.Class, c.Procedure, c.Packet, c.Reliable, c.Came, c.Refused))
 }
-func (o *watcher) Corrected(_ channel.Conn, id netguid.GUID, size float64) {
+func (o *watcher) Corrected(_ channel.Conn, id netguid.GUID, size float64, _ []string) {
 	o.log = append(o.log, fmt.Sprintf("corrected %v %v", id, size))
 }
 

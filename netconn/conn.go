@@ -102,6 +102,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		c.netSpeed = congestion.NewTokenBucket(cfg.NetSpeed)
 		c.cfg.Controller = c.netSpeed
 	}
+	c.trace(nettrace.ConnOpened, 0, 0, 0)
 	return c, nil
 }
 

@@ -164,7 +164,7 @@ func (g *race) until(t *testing.T, at time.Duration) {
 }
 
 // correctedBy300 is of a push of 3, at a tolerance of 0.01.
-var correctedBy300 = regexp.MustCompile(`off by (29|30)\d`)
+var correctedBy300 = regexp.MustCompile(`corrected: X was off by (29|30)\d`)
 
 // TestClient: a client's film has what it showed in each frame, predicted values too, which corrections there were, and its calls. Both
 // ends tell of the same corrections; a call's packet has the fate that the call had.
@@ -295,7 +295,9 @@ func TestCallsAndCorrections(t *testing.T) {
 	require.NotZero(t, g.server.ran["ask"])
 	pushed := 0
 	for _, n := range d.Notes {
-		if strings.Contains(n.Text, "the game had set its state") {
+		if strings.HasSuffix(n.Text, ": its prediction was corrected: the game had set X") {
+			require.Regexp(t, `^Runner actor \d+:`, n.Text)
+			require.Equal(t, "X", n.Field)
 			for _, at := range g.server.pushes {
 				if math.Abs(float64(at)/1e6-n.At) < 40 {
 					pushed++

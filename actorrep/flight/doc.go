@@ -27,7 +27,8 @@
 // The file is a page with all that it shows within it: it needs no server and no game. It has a time line, the world from above, and for
 // an actor and a field the values over time with the way of each change to the connection that is chosen: when it was set, in which packet
 // it was sent, whether that packet was lost or acked, and what the change waited for. Below are the calls of procedures, with the same. It
-// plays, also slowly, and goes by single Steps. Its address is a link to the moment, the connection, the actor and the field that it shows.
+// plays, also slowly, and goes by single Steps. Its address is a link to the moment, the connection, the actor and the field that it shows. A film that the recorder has saved opens at
+// the event that it was saved for; another one at the last moment at which the connection that it shows was there.
 //
 // # A client
 //
@@ -42,19 +43,22 @@
 // the packets which connection it is of and how far the clocks of both ends are apart, also when some packets have wrong times, and tells the time by the client's clock
 // too. It shows the server's values, what had arrived by the
 // acks, and what the client showed, side by side. In one process View.Clients does the same.
+// A red row has another value than the server, and nothing that is on its way mends it; an orange one is on its way; a violet one is kept back by the field's condition.
 // With a client's film Why says of each packet whether it came, when its values were set at the client, and whether the client's own code has set
 // something else since. An actor that was sent and isn't at the client is red.
 //
 // # What is kept
 //
 // The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors, and which
-// calls, were in which packet, in records and in reliable bunches; why an actor's channel was closed; where each connection looks from, ten times a second while that moves; the calls that came, and why one didn't run; corrections of predictions; and what Note says. A client's
+// calls, were in which packet, in records and in reliable bunches; why an actor's channel was closed; where each connection looks from, ten times a second while that moves, and that its view target was destroyed; when connections began and
+// ended, and why; the calls that came, and why one didn't run; corrections of predictions, with the numbers that were off; and what Note says. A client's
 // recorder keeps which packets came, and which values they set. Without its film, what a client had is worked out: it had a value from about the
 // middle between the sending of its packet and the ack on. What it showed, such as a prediction, only its own film has. Calls' parameters aren't
 // kept.
 //
 // The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
-// and notes that: nobody gets such a value, and the film doesn't show it either. The field's row is red from then until the world is told.
+// and notes that: nobody gets such a value, and the film doesn't show it either. The field's row is red from then until the world is told. The page also notes a change of a field with the
+// condition initial while a connection has the actor, which isn't told of it.
 //
 // A film has values that only their owners may see. Show it only to people who may see all of them.
 //

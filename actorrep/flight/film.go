@@ -28,6 +28,7 @@ type Film struct {
 	log   []page
 	names []procedure // that the log's calls are of
 	cut   string      // why the world's part ends early
+	cause *cause      // of one that the recorder has saved
 
 	values, entries int // the most that are shown
 }

@@ -155,6 +155,7 @@ type film struct {
 	Steps      []float64
 	Classes    []struct{ Name string }
 	Client     bool
+	Cause      []float64
 	Notes      []note
 	Unsaid     [][]any
 	Actors     []*actor
@@ -166,6 +167,7 @@ type note struct {
 	Conn  uint32
 	Text  string
 	Actor int
+	Field string
 }
 
 type actor struct {
@@ -192,6 +194,9 @@ type conn struct {
 	Got     [][2]float64
 	Set     []set
 	Views   [][]any
+	Began   float64
+	Ended   float64
+	Why     string
 }
 
 // set is that a client's world has set units of an actor.

@@ -17,7 +17,7 @@ const (
 	kindOpening          // channel, actor, units
 	kindBunch            // packet, channel, four times its number in the channel, and 1 if it opens it, 2 if it closes it; a reliable one
 	kindCall             // packet, actor, name and flags, why it doesn't run
-	kindCorrected        // 0, actor, size
+	kindCorrected        // 0, actor, size, names of the numbers that were off
 	kindReceived         // packet; at a client
 	kindLook             // 0; a client's Look
 	kindAppears          // 0, actor, class; at a client, as the next two
@@ -27,6 +27,8 @@ const (
 	kindClosing          // channel, 0, reason
 	kindUnsaid           // 0, actor, all units that the game has set and nobody is told of
 	kindView             // 0 none, 1 a place, 2 an actor's, from which a connection looks: actor, place in JSON
+	kindBegan            // 0; a connection, as the next
+	kindEnded            // code
 	kindMore             // a record of the packet of the record before: actor, units, why they waited
 	kindRun              // how many more records like the kindNext before, each of an actor whose number is higher by as much
 	kindNext             // as kindMore, with the same units and without a wait: kindNext + what the actor's number is higher by
@@ -198,9 +200,9 @@ func entries(pages []page, f func(e *entry)) {
 				e.a, e.b = uint(), uint()
 			case kindSent, kindGone:
 				e.a = uint()
-			case kindCorrected, kindAppears, kindCarried, kindClosing, kindUnsaid:
+			case kindAppears, kindCarried, kindClosing, kindUnsaid:
 				e.a, e.b = uint(), uint()
-			case kindRecord, kindCall, kindView:
+			case kindRecord, kindCall, kindView, kindCorrected:
 				e.a, e.b, e.text = uint(), uint(), text()
 			case kindValue:
 				e.a, e.text = uint(), text()

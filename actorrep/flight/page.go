@@ -18,6 +18,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 )
 
 var (
@@ -34,6 +35,7 @@ type shownFilm struct {
 	Title   string
 	Client  bool
 	Cut     string
+	Cause   []float64 `json:",omitempty"` // [time, connection or 0, index of an actor or -1]: what had it saved
 	Steps   []float64
 	Classes []shownClass
 	Notes   []shownNote
@@ -51,6 +53,7 @@ type shownFilm struct {
 //
 //	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
 //
+//	Began    when it began and Ended, 0 for not in this film, and Why it ended
 //	Views    [time, 0 none, 1 a place or 2 an actor's, index of the actor, [x, y, z]]: where it looks from, from then on
 //
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
@@ -66,6 +69,9 @@ type shownConn struct {
 	Set     list
 	Calls   list
 	Views   list
+	Began   float64 `json:",omitempty"`
+	Ended   float64 `json:",omitempty"`
+	Why     string  `json:",omitempty"`
 }
 
 // The kinds of records.
@@ -76,12 +82,13 @@ const (
 	ofClose
 )
 
-// shownNote is one of the time line. Actor is the index of one that it is about, or -1.
+// shownNote is one of the time line. Actor is the index of one that it is about, or -1, and Field the first of its parts or fields that it names.
 type shownNote struct {
 	At    float64
 	Conn  uint32
 	Text  string
 	Actor int
+	Field string `json:",omitempty"`
 }
 
 // opening is an actor whose channel was opened.
@@ -140,22 +147,19 @@ func (b *builder) shows(e *entry) bool {
 func (b *builder) add(e *entry) {
 	at := ms(e.at)
 	if e.kind == kindNote {
-		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(string(e.text), ""), b.actor(netguid.GUID(e.a), at)})
+		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: strings.ToValidUTF8(string(e.text), ""), Actor: b.actor(netguid.GUID(e.a), at)})
 		return
 	}
 	if e.kind == kindCorrected {
-		text := "its prediction was corrected: "
-		switch {
-		case e.b == 0 && b.client:
-			text += "what it showed was right"
-		case e.b == 0:
-			text += "an input hadn't come in time, or the game had set its state"
-		case e.b == maxSize:
-			text += "a number that must be exact was off"
-		default:
-			text += fmt.Sprintf("it was off by %.4g times the tolerance", float64(e.b)/1000)
+		b.corrected(e, at)
+		return
+	}
+	if e.kind == kindEnded {
+		why := netconn.CloseCode(e.packet).String()
+		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: "the connection ends: " + why, Actor: -1})
+		if c := b.conns[e.conn]; c != nil {
+			c.Ended, c.Why = at, why
 		}
-		b.notes = append(b.notes, shownNote{at, e.conn, fmt.Sprintf("%v: %s", netguid.GUID(e.a), text), b.actor(netguid.GUID(e.a), at)})
 		return
 	}
 	switch e.kind {
@@ -171,6 +175,11 @@ func (b *builder) add(e *entry) {
 	if c == nil {
 		c = &shownConn{ID: e.conn, Name: b.view.Names[e.conn]}
 		b.conns[e.conn] = c
+	}
+	if e.kind == kindBegan {
+		c.Began = at
+		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: "the connection begins", Actor: -1})
+		return
 	}
 	place := [2]uint64{uint64(e.conn), e.a} // of a bunch's channel
 	switch e.kind {
@@ -219,6 +228,30 @@ func (b *builder) add(e *entry) {
 		}
 		b.record(c, e, netguid.GUID(e.a), e.b, ofValues, at)
 	}
+}
+
+// corrected adds a note of a correction.
+func (b *builder) corrected(e *entry, at float64) {
+	n := shownNote{At: at, Conn: e.conn, Text: netguid.GUID(e.a).String(), Actor: b.actor(netguid.GUID(e.a), at)}
+	if n.Actor >= 0 {
+		n.Text = b.scene.classes[b.scene.actors[n.Actor].Class].Name + " " + n.Text
+	}
+	off := strings.ToValidUTF8(string(e.text), "")
+	n.Text += ": its prediction was corrected: "
+	switch {
+	case e.b == 0 && b.client:
+		n.Text += "what it showed was right"
+	case e.b == 0 && off == "":
+		n.Text += "an input hadn't come in time, or its state was sent anew"
+	case e.b == 0:
+		n.Text += "the game had set " + off
+	case e.b == maxSize:
+		n.Text += off + ", of which a number that must be exact was off"
+	default:
+		n.Text += fmt.Sprintf("%s was off by %.4g times the tolerance", cmp.Or(off, "it"), float64(e.b)/1000)
+	}
+	n.Field, _, _ = strings.Cut(off, ",")
+	b.notes = append(b.notes, n)
 }
 
 // actor is the index of the actor that had an id at a time, or -1: ids come again.
@@ -275,7 +308,11 @@ func (f *Film) WriteHTML(w io.Writer, v View) error {
 	if _, err := fill.WriteString(w, before); err != nil {
 		return err
 	}
-	if err := b.write(w, shownFilm{Title: title, Client: f.shown != nil, Cut: cut}); err != nil {
+	head := shownFilm{Title: title, Client: f.shown != nil, Cut: cut}
+	if c := f.cause; c != nil {
+		head.Cause = []float64{ms(c.at), float64(c.conn), float64(b.actor(c.id, ms(c.at)))}
+	}
+	if err := b.write(w, head); err != nil {
 		return err
 	}
 	for _, c := range v.Clients {

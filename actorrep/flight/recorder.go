@@ -183,12 +183,12 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 				uint(uint64(e.ChSequence)<<2 | (e.A&nettrace.Close)/nettrace.Close<<1 | (e.A&nettrace.Open)/nettrace.Open)
 		}
 	case nettrace.ConnOpened:
-		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection begins")
+		r.log.begin(kindBegan, e.At, e.Conn).uint(0)
 	case nettrace.ConnClosed:
 		code := netconn.CloseCode(e.A)
-		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection ends: " + code.String())
+		r.log.begin(kindEnded, e.At, e.Conn).uint(uint64(code))
 		if r.saver.cfg.Left && left(code) {
-			_ = r.trigger(fmt.Sprintf("connection %d: %v", e.Conn, code)) // as many films as may be are there
+			_ = r.trigger(fmt.Sprintf("connection %d: %v", e.Conn, code), e.Conn, 0) // as many films as may be are there
 		}
 	}
 }
@@ -236,6 +236,9 @@ func (r *Recorder) look() {
 		}
 		if now-v.at < checkpoints && (s == v.sight || now-v.at < viewEvery && s.of == v.of) {
 			continue
+		}
+		if v.of == viewActor && s.of == viewPlace && r.world.Find(v.actor) == nil {
+			r.note(id, v.actor, fmt.Sprintf("its view target, %v, was destroyed: it looks from where that was, until SetViewTarget or SetViewpoint", v.actor))
 		}
 		v.sight, v.at = s, now
 		r.scratch = appendNumber(append(r.scratch[:0], '['), s.x)
@@ -326,10 +329,21 @@ func (r observer) Called(c bridge.Call) {
 }
 
 // Corrected notes a correction. Sizes are kept in thousandths.
-func (r observer) Corrected(conn channel.Conn, id netguid.GUID, size float64) {
-	r.log.begin(kindCorrected, r.world.Now(), r.idOf(conn)).uint(0).uint(uint64(id)).uint(thousandths(size))
+func (r observer) Corrected(conn channel.Conn, id netguid.GUID, size float64, off []string) {
+	r.scratch = r.scratch[:0]
+	for i, name := range off {
+		if len(r.scratch)+len(name) > maxText-len(", …") {
+			r.scratch = append(r.scratch, ", …"...)
+			break
+		}
+		if i > 0 {
+			r.scratch = append(r.scratch, ", "...)
+		}
+		r.scratch = append(r.scratch, name...)
+	}
+	r.log.begin(kindCorrected, r.world.Now(), r.idOf(conn)).uint(0).uint(uint64(id)).uint(thousandths(size)).bytes(r.scratch)
 	if most := r.saver.cfg.Correction; most > 0 && size > most {
-		_ = r.trigger(fmt.Sprintf("%v: a correction of %.4g times the tolerance", id, size)) // as many films as may be are there
+		_ = r.trigger(fmt.Sprintf("%v: a correction of %.4g times the tolerance", id, size), r.idOf(conn), id) // as many films as may be are there
 	}
 }
 

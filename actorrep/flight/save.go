@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
@@ -77,6 +78,7 @@ type saver struct {
 	films int
 	due   time.Duration // when a film is to be saved; 0 is never
 	why   string
+	cause cause
 	busy  chan struct{} // has room while no film is being written
 }
 
@@ -101,11 +103,18 @@ func newSaver(cfg Saving) saver {
 // after Close, ErrEnded. Config.Save.Saved gets the file's name, or an error of writing it.
 func (r *Recorder) Save(why string) error {
 	r.Note(0, why)
-	return r.trigger(why)
+	return r.trigger(why, 0, 0)
+}
+
+// cause is what had a film saved: when, and the connection and the actor that it is about, which may be 0.
+type cause struct {
+	at   time.Duration
+	conn uint32
+	id   netguid.GUID
 }
 
 // trigger has a film saved soon.
-func (r *Recorder) trigger(why string) error {
+func (r *Recorder) trigger(why string, conn uint32, about netguid.GUID) error {
 	s := &r.saver
 	switch {
 	case s.cfg.Dir == "":
@@ -118,7 +127,7 @@ func (r *Recorder) trigger(why string) error {
 		return ErrMost
 	}
 	s.films++
-	s.due, s.why = r.world.Now()+s.cfg.After, why
+	s.due, s.why, s.cause = r.world.Now()+s.cfg.After, why, cause{r.world.Now(), conn, about}
 	return nil
 }
 
@@ -139,7 +148,8 @@ func (r *Recorder) saveDue(now time.Duration) {
 func (r *Recorder) save() {
 	s := &r.saver
 	s.due = 0
-	film, view := r.Take(), s.view()
+	film, view, why := r.Take(), s.view(), s.cause
+	film.cause = &why
 	go func() {
 		s.cfg.Saved(s.write(film, view))
 		<-s.busy
@@ -184,7 +194,9 @@ func (r *Recorder) savePanic(p any) (file string, err error) {
 	s.why = fmt.Sprint("panic: ", p)
 	s.why = s.why[:min(len(s.why), maxText)]
 	r.Note(0, s.why)
-	return s.write(r.Take(), s.view())
+	film := r.Take()
+	film.cause = &cause{at: r.world.Now()}
+	return s.write(film, s.view())
 }
 
 // view is that of a film. Its title says why it was saved.

@@ -72,6 +72,9 @@ func TestSaveCorrections(t *testing.T) {
 			i := slices.IndexFunc(d.Notes, func(n note) bool { return n.Actor >= 0 && correctedBy300.MatchString(n.Text) })
 			require.GreaterOrEqual(t, i, 0)
 			require.Greater(t, d.Steps[len(d.Steps)-1], d.Notes[i].At+900, "what followed")
+			require.True(t, slices.ContainsFunc(d.Notes, func(n note) bool {
+				return math.Abs(n.At-d.Cause[0]) < 1 && n.Conn == uint32(d.Cause[1]) && n.Actor == int(d.Cause[2]) && correctedBy300.MatchString(n.Text)
+			}), "a film is opened at what had it saved")
 		}
 		g.until(t, at+time.Second)
 		require.Empty(t, told.errs)
@@ -236,6 +239,13 @@ func TestSaveLeft(t *testing.T) {
 		require.Regexp(t, `<h1 id="title">connection \d+: timed out</h1>`, page)
 		d := readPage(t, page)
 		require.True(t, slices.ContainsFunc(d.Notes, func(n note) bool { return n.Text == "the connection ends: timed out" }))
+		require.Len(t, d.Cause, 3)
+		c := d.Conns[slices.IndexFunc(d.Conns, func(c *conn) bool { return c.ID == uint32(d.Cause[1]) })]
+		require.Equal(t, "timed out", c.Why)
+		require.Equal(t, c.Ended, d.Cause[0], "a film is opened at what had it saved")
+		require.InDelta(t, 0, c.Began, 300)
+		require.Positive(t, c.Began)
+		require.EqualValues(t, -1, d.Cause[2])
 		ends[d.Client]++
 	}
 	require.Equal(t, map[bool]int{false: 1, true: 1}, ends)

@@ -1,6 +1,8 @@
 package flight_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,13 @@ func TestViewpoints(t *testing.T) {
 	require.InDelta(t, 2000, views[len(views)-2][0], 30)
 	require.Equal(t, []any{1.0, -1.0, []any{3.0, 4.0, 0.0}}, views[len(views)-1][1:], "where it was")
 	require.InDelta(t, 3000, views[len(views)-1][0], 30)
+	died := slices.IndexFunc(d.Notes, func(n note) bool {
+		return strings.Contains(n.Text, "its view target, "+d.Actors[0].ID+", was destroyed")
+	})
+	require.Positive(t, died)
+	require.InDelta(t, 3000, d.Notes[died].At, 30)
+	require.Equal(t, 0, d.Notes[died].Actor)
+	require.Equal(t, d.Conns[0].ID, d.Notes[died].Conn)
 	sim.RunUntil(40 * time.Second)
 	d, _ = read(t, past.Take(), flight.View{})
 	views = d.Conns[0].Views

@@ -12,6 +12,6 @@ var (
 	watch        = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
 	report       = bridge.Report.(func(w *actorrep.World, err error))
 	setWaited    = bridge.SetWaited.(func(p *actorrep.Peer, d time.Duration))
-	corrected    = bridge.Corrected.(func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64))
+	corrected    = bridge.Corrected.(func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64, off []string))
 	beforeValues = bridge.BeforeValues.(func(w *actorrep.World, f func(a actorrep.Actor)))
 )

@@ -269,7 +269,13 @@ func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 			c.move(p, in, dt)
 			c.state.load(p.at, s)
 		},
-		Distance:   c.state.distance,
+		Distance: func(a, b *snapshot) float64 {
+			d := c.state.distance(a, b)
+			if p.off = p.off[:0]; d > 1 {
+				p.off = c.state.off(p.off, a[:], b[:], 1)
+			}
+			return d
+		},
 		WriteInput: func(w *bitio.Writer, in *I) { c.codec.WriteValue(w, unsafe.Pointer(in)) },
 		ReadInput:  c.readInput,
 		WriteState: c.state.writeState, ReadState: c.state.readState,

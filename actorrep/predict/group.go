@@ -156,6 +156,7 @@ type kind struct {
 	send      func(now time.Duration) error
 	rewind    func(now, to time.Duration) // takes back what was sent of later ticks
 	corrected func(m *member, c prediction.Correction)
+	off       []string // names of the numbers that a correction is about
 }
 
 // how says what moved a member in a tick.

@@ -464,6 +464,7 @@ func (g *Group) correct(now time.Duration, from int64) {
 		m.smoother.Jump(now, m.kind.place(m.before), m.kind.place(after))
 		if size > 1 {
 			g.Counters.Corrected++
+			m.kind.off = m.kind.state.off(m.kind.off[:0], m.before, after, 1)
 			m.kind.corrected(m, prediction.Correction{At: time.Duration(from) * g.step, Age: time.Duration(g.newest-from) * g.step, Size: size,
 				Replayed: int(g.newest - from)})
 		}
@@ -524,7 +525,7 @@ func (c *Class[A, I]) sendAll(now time.Duration) (failed error) {
 }
 
 func (c *Class[A, I]) correctedMember(m *member, done prediction.Correction) {
-	corrected(c.world, m.actor, nil, done.Size)
+	corrected(c.world, m.actor, nil, done.Size, m.kind.off)
 	if c.cfg.Corrected != nil {
 		c.cfg.Corrected(m.actor.(A), done)
 	}

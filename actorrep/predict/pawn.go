@@ -24,6 +24,7 @@ type pawn[A Mover[I], I any] struct {
 	peer      *actorrep.Peer // on a server
 	server    *prediction.Server[snapshot, I]
 	corrected uint8         // number of the last correction that the world's observer was told of
+	off       []string      // names of the numbers that the next one is about
 	begun     bool          // the first reply is sent
 	told      uint8         // number of the last possession of the actor of which a reply was sent
 	asked     bool          // a reliable reply is in flight; it opens the actor if needed
@@ -168,6 +169,7 @@ func (c *Class[A, I]) notice(p *pawn[A, I]) {
 	}
 	var s snapshot
 	if c.state.load(p.at, &s); s != p.last {
+		p.off = c.state.off(p.off[:0], p.last[:], s[:], 0)
 		*p.server.State(), p.last = s, s
 		p.server.Correct()
 	}
@@ -257,7 +259,8 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	}
 	if n, apart := p.server.LastCorrection(); c.group == nil && n != p.corrected {
 		p.corrected = n
-		corrected(c.world, p.actor, p.peer, apart)
+		corrected(c.world, p.actor, p.peer, apart, p.off)
+		p.off = p.off[:0] // a correction for an input that hasn't come has none
 	}
 	if p.begun {
 		switch err = c.reply.Call(p.actor, c.out); {
@@ -356,7 +359,7 @@ func (c *Class[A, I]) resetClient(p *pawn[A, I], now time.Duration) error {
 	}
 	if c.group == nil {
 		cfg.Corrected = func(done prediction.Correction) {
-			corrected(c.world, p.actor, nil, done.Size)
+			corrected(c.world, p.actor, nil, done.Size, p.off)
 			if c.cfg.Corrected != nil {
 				c.cfg.Corrected(p.actor, done)
 			}

@@ -164,6 +164,16 @@ func (p plan) apart(a, b []uint64) (most float64) {
 	return most
 }
 
+// off appends the names of the numbers by which two snapshots are more than so many tolerances apart.
+func (p plan) off(names []string, a, b []uint64, tolerances float64) []string {
+	for i := range p {
+		if p[i:i+1].apart(a[i:], b[i:]) > tolerances {
+			names = append(names, p[i].Name)
+		}
+	}
+	return names
+}
+
 func (p plan) writeState(w *bitio.Writer, s *snapshot) {
 	for i := range p {
 		w.WriteBits(s[i], p[i].Width())

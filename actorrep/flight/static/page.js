@@ -5,7 +5,7 @@ const el = id => document.getElementById(id);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 const seconds = t => (t / 1000).toFixed(3);
 
-let film = null, t = 0, conn = null, actor = -1, part = "", playing = false, filter = "";
+let film = null, t = 0, conn = null, actor = -1, part = "", playing = false, filter = "", noteFilter = "";
 
 async function unpack(text) {
   const raw = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
@@ -25,7 +25,7 @@ async function unpack(text) {
     c.Sent = c.Sent.map(([ID, At, Bytes]) => ({ ID, At, Bytes, Fate: 0, Told: 0 }));
     for (const [id, fate, told] of c.Fates) if (packets.has(id)) Object.assign(c.Sent[packets.get(id)], { Fate: fate, Told: told });
     c.Records = c.Records.filter(([id]) => packets.has(id)).map(([id, Actor, Units, kind, Of, Waited, Seq]) =>
-      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind > 1, Closes: kind === 3, Of, Waited, Seq }));
+      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind > 1, Closes: kind === 3, Of, Waited, Seq })).sort((a, b) => a.Packet - b.Packet);
     c.Calls = c.Calls.map(([id, Actor, Name, flags, At, Refused]) =>
       ({ Packet: packets.get(id), Actor, Name, Reliable: (flags & 1) !== 0, Came: (flags & 2) !== 0, At, Refused }));
   }
@@ -138,7 +138,7 @@ function join(client) {
     if (!c.shown.sets.has(n)) c.shown.sets.set(n, []);
     c.shown.sets.get(n).push({ at: at - ahead, units });
   }
-  for (const n of client.Notes) film.Notes.push({ At: n.At - ahead, Conn: c.ID, Text: "the client: " + n.Text, Actor: n.Actor < 0 ? -1 : c.shown.of.get(n.Actor) });
+  for (const n of client.Notes) film.Notes.push({ At: n.At - ahead, Conn: c.ID, Text: "the client: " + n.Text, Actor: n.Actor < 0 ? -1 : c.shown.of.get(n.Actor), Field: n.Field });
   film.Notes.sort((a, b) => a.At - b.At);
   for (const call of from.Calls) c.Calls.push({ ...call, At: call.At - ahead, Actor: c.shown.of.get(call.Actor), AtClient: true, Packet: undefined });
   c.Calls.sort((a, b) => a.At - b.At);
@@ -191,6 +191,23 @@ function ended(c, n, time) {
   return r && r.Closes && r.Waited !== "Dormancy" ? r : undefined;
 }
 
+// over reports whether a connection has ended by a time.
+const over = (c, time) => c.Ended > 0 && time >= c.Ended;
+
+// holds reports whether a connection has an actor, or is being sent it, at a time, as far as the film has that: by what opened and closed its channel. One of
+// which something was sent, and no opening, had its channel opened before the film.
+function holds(c, n, time) {
+  const list = (index(c).byActor.get(n) || []), turns = list.filter(r => r.Opens || r.Closes && r.Waited !== "Dormancy"), sent = r => c.Sent[r.Packet].At;
+  const before = turns.filter(r => sent(r) <= time).pop();
+  return before ? before.Opens : turns.length ? turns[0].Closes : list.length > 0;
+}
+
+// stays reports a change of a part that is sent when a channel opens only, if a connection had the actor by then and it wasn't opened anew since: it keeps what it had.
+function stays(c, n, p, i) {
+  const from = film.Steps[p.At[i]];
+  return i > 0 && p.Only === "initial" && holds(c, n, from) && !recordsOf(c, n, p).some(r => film.Steps[stepOf(c, r)] >= from && c.Sent[r.Packet].At <= t);
+}
+
 // unsaid is when the film found that the game had set a part and that nobody is told, if that is so at a time; else undefined.
 function unsaid(n, p, time) {
   const i = film.Unsaid.findLastIndex(([actor, , at]) => at <= time && (actor === n || actor < 0)), [actor, units] = film.Unsaid[i] || [-1];
@@ -221,7 +238,7 @@ function cameAs(c, n, p, i) {
 
 // had is the Step whose value of a part a connection had at a time, by its acks; -1 if none is known, or if it doesn't have the actor any more.
 function had(c, n, p, time) {
-  if (ended(c, n, time)) return -1;
+  if (over(c, time) || ended(c, n, time)) return -1;
   const got = known(c, n, p).got, i = last(got, time, g => g.at);
   return i < 0 ? -1 : got[i].step;
 }
@@ -301,14 +318,17 @@ function drawMap() {
     }
     g.fillStyle = hue(a.Class);
     g.beginPath(); g.arc(x, y, n === actor ? 6 : 4, 0, 7); g.fill();
-    if (n === actor) {
-      g.strokeStyle = css("text");
-      g.beginPath(); g.arc(x, y, 9, 0, 7); g.stroke();
-      g.fillStyle = css("text");
-      g.fillText(film.Classes[a.Class].Name + " " + a.ID, x + 12, y + 4);
-    }
   });
   drawCross(g, to);
+  const picked = dots.find(d => d.n === actor);
+  if (!picked) return;
+  const name = nameOf(film.Actors[actor]), wide = g.measureText(name).width, begins = picked.x + 14 + wide > width ? picked.x - 14 - wide : picked.x + 14;
+  g.strokeStyle = css("text");
+  g.beginPath(); g.arc(picked.x, picked.y, 9, 0, 7); g.stroke();
+  g.fillStyle = css("box"); // above what is drawn there
+  g.fillRect(begins - 3, picked.y - 8, wide + 6, 15);
+  g.fillStyle = css("text");
+  g.fillText(name, begins, picked.y + 4);
 }
 
 // drawCross draws where the connection looks from.
@@ -319,6 +339,9 @@ function drawCross(g, to) {
   g.strokeStyle = css("text");
   g.beginPath(); g.moveTo(x - 8, y); g.lineTo(x + 8, y); g.moveTo(x, y - 8); g.lineTo(x, y + 8); g.stroke();
 }
+
+const nameOf = a => film.Classes[a.Class].Name + " " + a.ID;
+const nameOfConn = c => c.Name || "connection " + c.ID;
 
 const lineX = (time, width) => (time - film.Steps[0]) / Math.max(1, film.Steps[film.Steps.length - 1] - film.Steps[0]) * width;
 
@@ -332,7 +355,7 @@ function drawLine() {
     }
   }
   g.fillStyle = css("note");
-  for (const n of film.Notes) if (!conn || !n.Conn || n.Conn === conn.ID) g.fillRect(lineX(n.At, width) - 1, 0, 3, 10);
+  for (const n of merged()) g.fillRect(lineX(n.At, width) - 1, 0, 3, 10);
   g.fillStyle = css("dim");
   const from = film.Steps[0] / 1000, to = film.Steps[film.Steps.length - 1] / 1000, every = Math.max(1, Math.ceil((to - from) / 12));
   for (let s = Math.ceil(from); s <= to; s += every) g.fillText(s + " s", Math.max(0, lineX(s * 1000, width) - 8), 60);
@@ -358,25 +381,41 @@ function rows(id, list, cells, click) {
 const left = text => ({ text: String(text), cls: "l" });
 const value = v => v === undefined ? "-" : typeof v === "number" ? String(Math.round(v * 1e4) / 1e4) : v;
 
-// why says why a connection has another value than the server, in words.
+// why says why a connection has another value of a part than the server, in words, and how bad that is: "apart" when nothing that is on its way mends it, "late" when it is on
+// its way, "kept" when its condition keeps it back, and "" when the connection isn't to have it, or it isn't known what it has.
 function why(c, n, p, step) {
-  const a = film.Actors[n], changed = p.At[last(p.At, step, same)], from = film.Steps[changed];
-  const list = recordsOf(c, n, p).filter(r => stepOf(c, r) >= changed && c.Sent[r.Packet].At <= t);
-  if (list.length) return onItsWay(c, list[list.length - 1]);
+  const i = last(p.At, step, same), changed = p.At[i], from = film.Steps[changed], list = recordsOf(c, n, p);
+  if (i < 0) return ["", ""];
+  for (let k = last(list, t, r => c.Sent[r.Packet].At); k >= 0 && c.Sent[list[k].Packet].At >= from; k--) if (stepOf(c, list[k]) >= changed) return onItsWay(c, list[k]);
   const way = (index(c).byActor.get(n) || []).findLast(r => (r.Opens || r.Closes) && c.Sent[r.Packet].At <= t);
-  if (way && way.Closes && way.Waited !== "Dormancy") return closed(c, way);
-  const later = recordsOf(c, n, p).find(r => c.Sent[r.Packet].At > t);
-  if (later) return "set at " + seconds(from) + ", sent at " + seconds(c.Sent[later.Packet].At) + (later.Waited ? " (" + later.Waited + ")" : "");
-  const first = c.Sent.length ? c.Sent[0].At : Infinity, only = p.Only ? "; its condition is " + p.Only : "";
-  const opening = (index(c).byActor.get(n) || []).find(r => r.Opens);
-  if (opening && p.Only && p.Units && !recordsOf(c, n, p).length)
-    return "the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet";
-  const s = sight(c, n, t);
-  if (!index(c).byActor.has(n) && s && s.away > s.within) return unsent(c, n);
-  if (from < first || changed === 0) return "set before the film's first " + (from < first ? "packet" : "Step") + only;
-  if (!index(c).byActor.has(n)) return unsent(c, n);
-  if (p.Only === "initial") return "set at " + seconds(from) + ", and not sent" + only + ": a change after the opening is never sent";
-  return "set at " + seconds(from) + ", and not sent in this film" + only;
+  if (way && way.Closes && way.Waited !== "Dormancy") return [closed(c, way), ""];
+  const until = i + 1 < p.At.length ? p.At[i + 1] : Infinity, later = list.find(r => c.Sent[r.Packet].At > t && stepOf(c, r) >= changed && stepOf(c, r) < until);
+  if (later) return ["set at " + seconds(from) + ", sent at " + seconds(c.Sent[later.Packet].At) + (later.Waited ? " (" + later.Waited + ")" : ""), "late"];
+  return unsentChange(c, n, p, i);
+}
+
+// unsentChange is why for a change of which the film has no record.
+function unsentChange(c, n, p, i) {
+  const changed = p.At[i], from = film.Steps[changed], until = i + 1 < p.At.length ? film.Steps[p.At[i + 1]] : Infinity, list = recordsOf(c, n, p);
+  const cond = condition(film.Actors[n], p), only = cond ? "; its condition is " + cond : "", opening = (index(c).byActor.get(n) || []).find(r => r.Opens);
+  if (p.Drawn === "predict" && !list.length && index(c).byActor.has(n) && (cond === "simulated" || cond === "skipowner"))
+    return ["this connection's player predicts it, and gets corrections, not values" + only, "kept"];
+  if (opening && cond && !list.length) return ["the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet", "kept"];
+  if (stays(c, n, p, i)) return ["set at " + seconds(from) + ", and not sent" + only + ": a change after the opening is never sent", "apart"];
+  if (!index(c).byActor.has(n)) return [unsent(c, n), ""];
+  if (changed === 0 && !opening) {
+    const g = known(c, n, p).got[0];
+    return ["its channel was opened before the film began, so what it had then isn't known: " + (g ? "known from " + seconds(g.at) + " on, by packet " + g.packet.ID : "nothing of " + p.Name + " was sent since" + only), ""];
+  }
+  if (until < Infinity) return ["not sent: a newer value came " + (until - from).toFixed(0) + " ms later", "late"];
+  return ["set at " + seconds(from) + ", and not sent in this film" + only, over(c, from) ? "" : "apart"];
+}
+
+// condition is a part's condition, "" for none; a place has that of the fields that are drawn for it, when they have one.
+function condition(a, p) {
+  if (p.Units) return p.Only || "";
+  const list = a.Parts.filter(other => overlap(other.Units, unitsOf(a, p))).map(other => other.Only || "");
+  return list.length && list.every(x => x === list[0]) ? list[0] : "";
 }
 
 // closed says what closed an actor's channel.
@@ -391,7 +430,8 @@ const explain = "Explain, on the inspector's page, says which while the game run
 function unsent(c, n) {
   const s = sight(c, n, t);
   if (s && s.away > s.within) return "nothing of it was sent in this film: not relevant: " + s.text;
-  return "nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks, dormant, or without a turn yet; " + (s ? s.text + "; " : "") + explain;
+  const old = film.Actors[n].From === 0 && !(c.Began > film.Steps[0]) ? "nothing of it was sent in this film: its channel was opened before the film began and nothing has changed since, or it isn't relevant to this connection, " : "nothing of it was sent in this film: not relevant to this connection, ";
+  return old + "of a class that the client lacks, dormant, or without a turn yet; " + (s ? s.text + "; " : "") + explain;
 }
 
 // viewpoint is where a connection looks from at a time, and since when; null when that isn't known.
@@ -401,9 +441,11 @@ function viewpoint(c, time) {
   const same = (a, b) => a[1] === b[1] && a[2] === b[2] && a[3].every((x, k) => x === b[3][k]);
   const [, kind, n, at] = c.Views[i];
   while (i > 0 && same(c.Views[i - 1], c.Views[i])) i--;
-  if (kind === 1) return { at, text: "the viewpoint (" + at.map(value).join(", ") + "), which has stood there since " + seconds(c.Views[i][0]) + (i ? "" : " at least") };
+  const target = i > 0 && c.Views[i - 1][1] === 2 ? film.Actors[c.Views[i - 1][2]] : null, died = target && target.To >= 0 && Math.abs(film.Steps[target.To] - c.Views[i][0]) < 200;
+  if (kind === 1) return { at, text: "the viewpoint (" + at.map(value).join(", ") + "), which has stood there since " +
+    (died ? nameOf(target) + ", its view target, was destroyed at " : "") + seconds(c.Views[i][0]) + (i ? "" : " at least") };
   const a = film.Actors[n], to = a && placeOf(a, stepAt(time));
-  return to ? { at: to, text: "the viewpoint, " + film.Classes[a.Class].Name + " " + a.ID } : null;
+  return to ? { at: to, text: "the viewpoint, " + nameOf(a) } : null;
 }
 
 // placeOf is an actor's Location, or null.
@@ -420,13 +462,13 @@ function sight(c, n, time) {
   return { away, within: a.Seen, text: away.toFixed(1) + " away from " + from.text + "; it is seen within " + value(a.Seen) };
 }
 
-// onItsWay says what became of a record at the moment that is shown, of which the client hasn't set the values.
+// onItsWay says what became of a record at the moment that is shown, of which the client hasn't set the values, and how bad that is.
 function onItsWay(c, r) {
   const k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : r.Reliable ? "a reliable bunch of its channel, in packet " : "packet ";
-  if (k.Got !== undefined && k.Got <= t) return what + k.ID + ", came at " + seconds(k.Got) + ", and isn't set";
-  if (k.Got === undefined && k.Fate === 2 && k.Told <= t) return what + k.ID + " was lost; it is to be sent again";
-  if (k.Got === undefined && k.Fate === 2) return what + k.ID + " is lost, which isn't known before " + seconds(k.Told);
-  return "in flight: " + what + k.ID;
+  if (k.Got !== undefined && k.Got <= t) return [what + k.ID + ", came at " + seconds(k.Got) + ", and isn't set", "apart"];
+  if (k.Got === undefined && k.Fate === 2 && k.Told <= t) return [what + k.ID + " was lost; it is to be sent again", "apart"];
+  if (k.Got === undefined && k.Fate === 2) return [what + k.ID + " is lost, which isn't known before " + seconds(k.Told), "apart"];
+  return ["in flight: " + what + k.ID, "late"];
 }
 
 // local says what a client itself has done to a part q of an actor that it shows, or "" when it shows what came. came is that value.
@@ -445,26 +487,59 @@ function local(c, n, p, q, shown, came) {
   return how + "; the client's own code had set " + value(v) + " by the end of that frame";
 }
 
-// missing says why a client doesn't show an actor, and whether it should.
+// missing says why a client doesn't show an actor, and how bad that is, as why does.
 function missing(c, n) {
+  if (over(c, t)) return ["the connection ended at " + seconds(c.Ended) + ": " + c.Why, ""];
   const list = (index(c).byActor.get(n) || []).filter(r => c.Sent[r.Packet].At <= t), r = list.findLast(r => r.Opens || r.Closes), k = r && c.Sent[r.Packet];
   const until = ((c.shown && c.shown.actors.get(n)) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
   if (!list.length) {
     const later = (index(c).byActor.get(n) || []).find(r => r.Opens);
-    return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent(c, n), false];
+    return [later ? "its channel is opened at " + seconds(c.Sent[later.Packet].At) : unsent(c, n), ""];
   }
-  if (r && r.Closes) return [closed(c, r), false];
-  if (r && !(k.Got <= t)) return [onItsWay(c, r), true];
+  if (r && r.Closes) return [closed(c, r), ""];
+  if (r && !(k.Got <= t)) return onItsWay(c, r);
   const came = r ? "the opening of its channel, in packet " + k.ID + ", came at " + seconds(k.Got) : "its channel was opened before this film";
-  return [came + (until !== undefined ? "; the client had it until " + seconds(until) : "; the client's film doesn't have it: was its class registered before the client's recorder was made?"), true];
+  return [came + (until !== undefined ? "; the client had it until " + seconds(until) : "; the client's film doesn't have it: was its class registered before the client's recorder was made?"), "apart"];
 }
 
 // gone reports whether a connection's client doesn't have an actor: its film has the moment, and not the actor in it; without a film, by what closed its channel.
 function gone(c, n) {
-  if (!c) return false;
+  if (!c || film.Client) return false;
+  if (over(c, t)) return true;
   const s = c.shown, filmed = s && s.Steps.length && s.Steps[0] <= t && t <= s.Steps[s.Steps.length - 1];
   return Boolean(filmed ? !shownAt(c, n, t) : ended(c, n, t));
 }
+
+// compared is how a part of an actor stands at a connection: what the server has, what the connection has by its acks, what its client showed, why these differ, and how bad
+// that is, as why says it.
+function compared(n, p, step, shown, lost) {
+  const s = at(p, step), k = conn ? had(conn, n, p, t) : -1, c = k >= film.Actors[n].From ? at(p, k) : undefined, q = shown && shown.a.Parts.find(q => q.Name === p.Name), v = q && at(q, shown.step);
+  const untold = unsaid(n, p, t), texts = [];
+  let bad = "";
+  const add = (text, how) => { if (text) texts.push(text); if (worse.indexOf(how) > worse.indexOf(bad)) bad = how; };
+  if (untold !== undefined) add("at " + seconds(untold) + " the game was found to have set another value, and nobody is told: what the server has here is what it was told last", "apart");
+  if (lost) {
+    add(p === film.Actors[n].Parts[0] ? lost[0] : "", lost[1]);
+    return { s, c, q, v, bad, texts };
+  }
+  if (!conn || v === s || c === s && !q) return { s, c, q, v, bad, texts };
+  const end = q && ended(conn, n, t); // a client keeps what was torn off
+  if (end) {
+    add(closed(conn, end), "");
+    return { s, c, q, v, bad, texts };
+  }
+  const own = q ? local(conn, n, p, q, shown, c) : "", way = c === s ? ["", ""] : why(conn, n, p, step);
+  if (p.Drawn && q && way[1] === "kept") { // a player's own: it has no other values
+    add(way[0], way[1]);
+    return { s, c, q, v, bad, texts };
+  }
+  add(own, own && !p.Drawn ? "apart" : "");
+  add(own && way[0] ? "of the newest: " + way[0] : way[0], way[1]);
+  return { s, c, q, v, bad, texts };
+}
+
+// worse is how bad a difference is, from not to most.
+const worse = ["", "kept", "late", "apart"];
 
 function showActors() {
   const step = stepAt(t);
@@ -472,35 +547,36 @@ function showActors() {
   el("count").textContent = list.length;
   const i = conn && conn.Views ? last(conn.Views, t, v => v[0]) : -1, from = i < 0 ? -1 : conn.Views[i][2]; // the connection's own actor comes first
   list = [...list.filter(({ n }) => n === from), ...list.filter(({ n }) => n !== from)];
-  if (filter) list = list.filter(({ a }) => (film.Classes[a.Class].Name + " " + a.ID + " " + a.Parts.map(p => value(at(p, step))).join(" ")).toLowerCase().includes(filter));
+  if (filter) list = list.filter(({ a }) => (nameOf(a) + " " + a.Parts.map(p => value(at(p, step))).join(" ")).toLowerCase().includes(filter));
   rows("actors", list.slice(0, 300), ({ a, n }, tr) => {
     const xy = where(a, step), c = conn ? had(conn, n, place(a)[0] || a.Parts[0], t) : -1, seen = c >= a.From ? where(a, c) : null;
-    const lost = gone(conn, n);
-    tr.className = (n === actor ? "picked " : "") + (lost && missing(conn, n)[1] ? "apart" : "");
+    const lost = gone(conn, n) ? missing(conn, n) : null, shown = shownAt(conn, n, t);
+    let bad = lost ? lost[1] : "";
+    if (!film.Client) for (const p of a.Parts) if (bad !== "apart" && p.Units) {
+      const more = compared(n, p, step, shown, lost).bad;
+      if (worse.indexOf(more) > worse.indexOf(bad)) bad = more;
+    }
+    tr.className = (n === actor ? "picked " : "") + (bad === "kept" ? "" : bad);
     return [left(film.Classes[a.Class].Name), left(a.ID), xy ? xy[0].toFixed(2) : "", xy ? xy[1].toFixed(2) : "", lost ? "not there" : xy && seen ? Math.hypot(xy[0] - seen[0], xy[1] - seen[1]).toFixed(2) : ""];
   }, ({ n }) => { actor = n; part = ""; show(); });
 }
 
 function showFields() {
   const a = film.Actors[actor], step = stepAt(t);
-  el("which").textContent = a ? film.Classes[a.Class].Name + " " + a.ID + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
+  el("which").textContent = a ? nameOf(a) + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
   const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor) ? missing(conn, actor) : null;
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
   const made = list.map(p => {
-    const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
-    const q = shown && shown.a.Parts.find(q => q.Name === p.Name), own = q && at(q, shown.step) !== s ? local(conn, actor, p, q, shown, c) : "";
     if (film.Client) {
       const list = conn ? came(conn, actor, p) : [], i = last(list, t, same), change = last(p.At, step, same);
-      return { p, cells: [left(p.Name), left(value(s)), left(i < 0 ? "not in this film" : seconds(list[i])), left(""), left(conn && change >= 0 ? cameAs(conn, actor, p, change) : "")] };
+      return { p, bad: "", cells: [left(p.Name), left(value(at(p, step))), left(i < 0 ? "not in this film" : seconds(list[i])), left(""), left(conn && change >= 0 ? cameAs(conn, actor, p, change) : "")] };
     }
-    const untold = unsaid(actor, p, t), silent = untold === undefined ? "" : "at " + seconds(untold) + " the game was found to have set another value, and nobody is told: what the server has here is what it was told last";
-    const late = conn && c !== s && !(q && at(q, shown.step) === s), apart = silent || (lost ? lost[1] : late && c !== undefined || q && !p.Drawn && at(q, shown.step) !== s);
-    const reason = lost ? [silent, p === list[0] ? lost[0] : ""].filter(x => x).join("; ") : [silent, own, late ? (own && "of the newest: ") + why(conn, actor, p, step) : ""].filter(x => x).join("; ");
-    return { p, apart, cells: [left(p.Name), left(value(s)), left(!conn ? "" : c !== undefined ? value(c) : lost && !conn.shown ? "not there" : "not known"),
-      left(q ? value(at(q, shown.step)) : conn && conn.shown ? "not there" : ""), left(conn ? reason : silent)] };
+    const { s, c, q, v, bad, texts } = compared(actor, p, step, shown, lost);
+    return { p, bad, cells: [left(p.Name), left(value(s)), left(!conn ? "" : c !== undefined ? value(c) : lost && !conn.shown ? "not there" : bad === "kept" ? "not sent" : "not known"),
+      left(q ? value(v) : conn && conn.shown ? "not there" : ""), left(texts.join("; "))] };
   });
-  rows("fields", [...made.filter(r => r.apart), ...made.filter(r => !r.apart)], ({ p, apart, cells }, tr) => {
-    tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
+  rows("fields", worse.toReversed().flatMap(bad => made.filter(r => r.bad === bad)), ({ p, bad, cells }, tr) => {
+    tr.className = (p.Name === part ? "picked " : "") + bad;
     return cells;
   }, ({ p }) => { part = p.Name; show(); });
 }
@@ -512,58 +588,69 @@ function fate(k) {
   return came + (k.Fate === 1 ? "acked at " : came ? "taken for lost at " : "lost, known at ") + seconds(k.Told);
 }
 
-// ways is the changes of a part, with what became of each.
-function ways(a, p) {
-  const records = conn ? recordsOf(conn, actor, p) : [];
-  return p.At.map((s, i) => {
-    const from = film.Steps[s], until = i + 1 < p.At.length ? film.Steps[p.At[i + 1]] : Infinity, told = [];
-    let waited = "";
-    for (const r of records) {
-      const k = conn.Sent[r.Packet], of = film.Steps[stepOf(conn, r)];
-      if (of < from || of >= until) continue;
-      if (!told.length) waited = (k.At - from > 1 ? "waited " + (k.At - from).toFixed(0) + " ms" + (r.Waited ? " (" + r.Waited + ")" : "") + ", " : "");
-      const again = (r.Opens ? "with the opening of its channel, " : r.Reliable ? "with a reliable bunch of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
-      told.push(again + k.ID + " at " + seconds(k.At) + ": " + fate(k));
-    }
-    const way = conn && film.Client ? cameAs(conn, actor, p, i) : told.length ? waited + told.join("; ") : !conn ? "" : !records.length && p.Only ? "not sent; its condition is " + p.Only : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
-    return { at: from, v: p.Of[i], way };
-  });
+// way is what became of a change of a part.
+function way(p, i) {
+  if (!conn) return "";
+  if (film.Client) return cameAs(conn, actor, p, i);
+  const from = film.Steps[p.At[i]], until = i + 1 < p.At.length ? film.Steps[p.At[i + 1]] : Infinity, told = [];
+  let waited = "";
+  for (const r of recordsOf(conn, actor, p)) {
+    const k = conn.Sent[r.Packet], of = film.Steps[stepOf(conn, r)];
+    if (of < from || of >= until) continue;
+    if (!told.length) waited = (k.At - from > 1 ? "waited " + (k.At - from).toFixed(0) + " ms" + (r.Waited ? " (" + r.Waited + ")" : "") + ", " : "");
+    const again = (r.Opens ? "with the opening of its channel, " : r.Reliable ? "with a reliable bunch of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
+    told.push(again + k.ID + " at " + seconds(k.At) + ": " + fate(k));
+  }
+  return told.length ? waited + told.join("; ") : unsentChange(conn, actor, p, i)[0];
+}
+
+// curves is what is drawn of a part: colors, and the times and values of what each end had, undefined for nothing.
+function curves(a, p) {
+  const end = film.Steps[film.Steps.length - 1], of = (steps, p) => p.At.map((s, i) => [steps[s], p.Of[i]]);
+  const list = [["server", [...of(film.Steps, p), ...(a.To < 0 ? [] : [[film.Steps[a.To]]])]]];
+  if (!conn || film.Client) return list;
+  for (const a of conn.shown ? conn.shown.actors.get(actor) || [] : []) {
+    const q = a.Parts.find(q => q.Name === p.Name);
+    if (q) list.push(["shown", [...of(conn.shown.Steps, q), [a.To < 0 ? conn.shown.Steps[conn.shown.Steps.length - 1] : conn.shown.Steps[a.To]]]]);
+  }
+  const got = known(conn, actor, p).got.map(g => [g.at, at(p, g.step)]);
+  for (const [i, e] of (index(conn).turned.get(actor) || []).entries()) if (ended(conn, actor, e.at)) {
+    const next = index(conn).turned.get(actor).slice(i + 1).find(o => o.r.Opens);
+    for (const g of got) if (g[0] > e.at && (!next || g[0] < next.at)) g[1] = undefined;
+    got.push([e.at]);
+  }
+  if (conn.Ended) got.push([conn.Ended]);
+  list.push(["client", got.sort((a, b) => a[0] - b[0])]);
+  return list.map(([color, points]) => [color, points.filter(([at]) => at <= end && !(color === "client" && over(conn, at - 0.001)))]);
 }
 
 function showValues() {
   const a = film.Actors[actor], p = a && a.Parts.find(p => p.Name === part);
-  el("field").textContent = p ? p.Name + (conn ? ", and its way to " + (conn.Name || "connection " + conn.ID) : "") : "";
+  el("field").firstChild.textContent = p ? p.Name + (conn ? ", and its way to " + nameOfConn(conn) : "") + " " : "";
+  el("ends").hidden = !p || !conn || film.Client;
   const [g, width, height] = canvas("values", 160);
   rows("ways", [], () => []);
   if (!p) return;
-  const all = ways(a, p), from = t - 2000, to = t + 1000, x = time => (time - from) / (to - from) * width;
-  const numbers = p.Of.filter(v => typeof v === "number"), step = stepAt(t);
-  const shown = p.Of.filter((v, i) => typeof v === "number" && film.Steps[p.At[i]] <= to && (i + 1 === p.At.length || film.Steps[p.At[i + 1]] >= from));
-  const lo = Math.min(...shown), hi = Math.max(...shown), y = v => hi > lo ? height - 24 - (v - lo) / (hi - lo) * (height - 40) : height / 2;
-  if (numbers.length && shown.length) {
+  const from = t - 2000, to = t + 1000, end = film.Steps[film.Steps.length - 1], x = time => (time - from) / (to - from) * width;
+  const lines = curves(a, p), seen = [];
+  for (const [, points] of lines) points.forEach(([at, v], i) => { if (typeof v === "number" && at <= to && (i + 1 === points.length || points[i + 1][0] >= from)) seen.push(v); });
+  const lo = Math.min(...seen), hi = Math.max(...seen), y = v => hi > lo ? height - 24 - (v - lo) / (hi - lo) * (height - 40) : height / 2;
+  if (seen.length) {
     g.fillStyle = css("dim");
-    g.fillText(value(hi), 2, 12);
-    g.fillText(value(lo), 2, height - 14);
-    const line = (color, points) => {
+    g.fillText(value(hi), 2, hi > lo ? 12 : height / 2 - 6);
+    if (hi > lo) g.fillText(value(lo), 2, height - 14);
+    for (const [color, points] of lines) {
       g.strokeStyle = css(color);
       g.lineWidth = 1.5;
       g.beginPath();
-      let before = null;
-      for (const [time, v] of points) {
-        if (before !== null) g.lineTo(x(time), y(before)); else g.moveTo(x(time), y(v));
-        g.lineTo(x(time), y(v));
+      let before;
+      for (const [time, v] of [...points, [end]]) {
+        if (typeof before === "number") g.lineTo(x(time), y(before));
+        if (typeof v === "number" && typeof before !== "number") g.moveTo(x(time), y(v));
+        if (typeof v === "number") g.lineTo(x(time), y(v));
         before = v;
       }
-      if (before !== null) g.lineTo(Math.min(width, x(film.Steps[film.Steps.length - 1])), y(before));
       g.stroke();
-    };
-    line("server", p.At.map((s, i) => [film.Steps[s], p.Of[i]]).filter(([, v]) => typeof v === "number"));
-    if (conn) {
-      for (const a of conn.shown ? conn.shown.actors.get(actor) || [] : []) {
-        const q = a.Parts.find(q => q.Name === p.Name);
-        if (q) line("shown", q.At.map((s, i) => [conn.shown.Steps[s], q.Of[i]]).filter(([, v]) => typeof v === "number"));
-      }
-      line("client", known(conn, actor, p).got.map(g => [g.at, at(p, g.step)]).filter(([, v]) => typeof v === "number"));
     }
   }
   if (conn) for (const r of recordsOf(conn, actor, p)) {
@@ -574,17 +661,17 @@ function showValues() {
   }
   g.fillStyle = css("text");
   g.fillRect(x(t), 0, 1, height);
-  const here = last(all, t, w => w.at), near = all.slice(Math.max(0, here - 12), here + 8);
+  const here = last(p.At, stepAt(t), same), first = Math.max(0, here - 12), near = p.At.slice(first, here + 8).map((s, i) => ({ at: film.Steps[s], i: first + i }));
   rows("ways", near, (w, tr) => {
-    tr.className = w === all[here] ? "picked" : w.at > t ? "after" : "";
-    return [seconds(w.at), left(value(w.v)), left(w.way)];
+    tr.className = w.i === here ? "picked" : w.at > t ? "after" : "";
+    return [seconds(w.at), left(value(p.Of[w.i])), left(way(p, w.i))];
   }, w => go(w.at));
 }
 
 // callWay is a call's way, in words, and whether all its packets so far were lost.
 function callWay(c, call) {
-  if (call.AtClient) return [call.Came ? "came to the client" + (call.Refused ? ", where it doesn't run: " + call.Refused : "") : "the client made it", call.Refused !== ""];
-  if (call.Came) return ["came from the client" + (call.Refused ? ", and doesn't run: " + call.Refused : ""), call.Refused !== ""];
+  if (call.AtClient) return [call.Came ? "came to " + nameOfConn(c) + (call.Refused ? ", where it doesn't run: " + call.Refused : "") : nameOfConn(c) + " made it", call.Refused !== ""];
+  if (call.Came) return ["came from " + (film.Client ? "the server" : nameOfConn(c)) + (call.Refused ? ", and doesn't run: " + call.Refused : ""), call.Refused !== ""];
   if (call.Packet === undefined) return ["its packet isn't in the film", false];
   const tries = [call.Packet];
   if (call.Reliable) {
@@ -622,13 +709,14 @@ function showPackets() {
   }));
 }
 
-// merged is the notes of a connection, in which an actor's corrections of a second are one.
+// merged is the notes of a connection that the filter lets through, in which an actor's corrections of a second are one.
 let notes = { list: [] };
 function merged() {
-  if (notes.film === film && notes.conn === conn && notes.n === film.Notes.length) return notes.list;
+  if (notes.film === film && notes.conn === conn && notes.n === film.Notes.length && notes.filter === noteFilter) return notes.list;
   const list = [], corrections = new Map();
   for (const n of film.Notes) {
     if (conn && n.Conn && n.Conn !== conn.ID) continue;
+    if (noteFilter && !(n.Text + " " + (n.Actor < 0 ? "" : nameOf(film.Actors[n.Actor]))).toLowerCase().includes(noteFilter)) continue;
     const same = n.Text.includes("its prediction was corrected"), key = n.Conn + " " + n.Actor + " " + n.Text.startsWith("the client"), first = same && corrections.get(key);
     if (first && n.At < first.At + 1000) {
       first.more++;
@@ -639,25 +727,65 @@ function merged() {
     if (same) corrections.set(key, note);
     list.push(note);
   }
-  notes = { film, conn, n: film.Notes.length, list };
+  notes = { film, conn, n: film.Notes.length, filter: noteFilter, list };
   return list;
 }
 
 function showNotes() {
-  const list = merged(), here = last(list, t, n => n.At);
-  el("notes").replaceChildren(...list.slice(Math.max(0, here - 3), here + 5).map(n => {
-    const div = document.createElement("div");
-    div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text + (n.more ? "; " + n.more + " more of its corrections until " + seconds(n.until) : "");
+  const list = merged(), here = last(list, t, n => n.At), first = Math.max(0, here - 20);
+  el("notecount").textContent = list.length;
+  const made = list.slice(first, first + 50).map(n => {
+    const div = document.createElement("div"), c = film.Conns.find(c => c.ID === n.Conn);
+    div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + (c && c.Name ? " " + c.Name : "") + ": " : " ") + n.Text + (n.more ? "; " + n.more + " more of its corrections until " + seconds(n.until) : "");
     div.className = n === list[here] ? "here" : "";
     div.onclick = () => { if (n.Actor >= 0) {
-        const found = n.Text.includes("nobody is told") && film.Actors[n.Actor].Parts.find(p => unsaid(n.Actor, p, n.At) !== undefined);
+        const parts = film.Actors[n.Actor].Parts, field = n.Field, found = field ? parts.find(p => p.Name === field || p.Name.startsWith(field + ".") || field.startsWith(p.Name + "[")) :
+          n.Text.includes("nobody is told") && parts.find(p => unsaid(n.Actor, p, n.At) !== undefined);
         actor = n.Actor;
         part = found ? found.Name : "";
       }
       go(n.At);
     };
     return div;
-  }));
+  }), box = el("notes");
+  box.replaceChildren(...made);
+  const now = made[here - first];
+  if (notes.here !== here) box.scrollTop = now ? now.offsetTop - box.offsetTop - (box.clientHeight - now.clientHeight) / 2 : 0;
+  notes.here = here;
+}
+
+// initials are notes of values that are sent when a channel opens only, and that changed while a connection had the actor: it keeps what it had.
+function initials() {
+  const list = [];
+  film.Actors.forEach((a, n) => {
+    const done = new Set();
+    for (const p of a.Parts) for (let i = 1; p.Only === "initial" && i < p.At.length && list.length < 200 && !done.has(p.Units); i++) {
+      const at = film.Steps[p.At[i]], of = film.Conns.filter(c => !over(c, at) && holds(c, n, at));
+      if (!of.length) continue;
+      done.add(p.Units);
+      list.push({ At: at, Conn: of.length === 1 ? of[0].ID : 0, Actor: n, Field: p.Name,
+        Text: nameOf(a) + ": the game set " + p.Name + " to " + value(p.Of[i]) + ", and who has the actor isn't told: its condition is initial, so that it is sent when a channel opens only" });
+    }
+  });
+  return list;
+}
+
+// showExplain has the link to the inspector's page that this film is from; a file has none.
+function showExplain() {
+  const a = film.Actors[actor], q = new URLSearchParams();
+  if (conn) q.set("conn", conn.ID);
+  if (a) q.set("actors", a.ID);
+  el("explain").hidden = film.Client || !conn || !/^http/.test(location.protocol);
+  el("explain").href = "./?" + q;
+}
+
+// openAt is the moment at which a film is opened: what had it saved, or else its end; when the connection isn't there any more then, the last moment at which it was.
+function openAt() {
+  const end = film.Steps[film.Steps.length - 1];
+  let at = film.Cause ? Math.min(film.Cause[0], end) : end;
+  if (conn && conn.shown && conn.shown.Steps.length) at = Math.min(at, Math.max(conn.shown.Steps[conn.shown.Steps.length - 1], film.Steps[0]));
+  if (conn && over(conn, at)) at = conn.Ended - 0.001;
+  return film.Steps[Math.max(0, stepAt(at))];
 }
 
 function link() {
@@ -682,7 +810,7 @@ function show() {
   requestAnimationFrame(() => {
     drawn = false;
     el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" + (conn.shown.unsure ? ", give or take " + Math.ceil(conn.shown.unsure + 10) + " ms" : "") : "");
-    drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); link();
+    drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); showExplain(); link();
     if (picked !== actor + " " + part) { reveal("actors"); reveal("fields"); }
     picked = actor + " " + part;
   });
@@ -731,10 +859,16 @@ async function begin() {
   if (film.Client) document.querySelectorAll("[data-client]").forEach(e => { e.textContent = e.dataset.client; });
   el("span").textContent = "from " + seconds(film.Steps[0]) + " to " + seconds(film.Steps[film.Steps.length - 1]) + " s, " + film.Steps.length + " Steps";
   el("conn").append(new Option("none", ""), ...film.Conns.map(c => new Option(c.ID + (c.Name ? " " + c.Name : ""), c.ID)));
-  t = film.Steps[film.Steps.length - 1];
-  conn = film.Conns.find(c => c.Records.length) || film.Conns[0] || null;
+  const sent = film.Conns.filter(c => c.Records.length);
+  conn = sent.find(c => !c.Ended) || sent.toSorted((a, b) => b.Ended - a.Ended)[0] || film.Conns[0] || null;
+  if (!film.Client) film.Notes = [...film.Notes, ...initials()].sort((a, b) => a.At - b.At);
   const add = client => { const why = join(client); if (why) el("cut").textContent = why; return why; };
   for (const e of document.querySelectorAll("script.client")) add(await unpack(e.textContent));
+  if (film.Cause) {
+    conn = film.Conns.find(c => c.ID === film.Cause[1]) || conn;
+    actor = film.Cause[2];
+  }
+  t = openAt();
   el("add").parentElement.hidden = film.Client;
   el("add").onchange = async () => {
     el("cut").textContent = film.Cut || "";
@@ -752,6 +886,7 @@ async function begin() {
   el("forth").onclick = () => step(1);
   el("play").onclick = () => play(!playing);
   el("filter").oninput = e => { filter = e.target.value.toLowerCase(); show(); };
+  el("notefilter").oninput = e => { noteFilter = e.target.value.toLowerCase(); show(); };
   const drag = e => { if (e.buttons) { const r = el("line").getBoundingClientRect(); play(false); go(film.Steps[0] + (e.clientX - r.left) / r.width * (film.Steps[film.Steps.length - 1] - film.Steps[0])); } };
   el("line").onpointerdown = e => { el("line").setPointerCapture(e.pointerId); drag(e); };
   el("line").onpointermove = drag;

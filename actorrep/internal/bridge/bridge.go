@@ -43,8 +43,8 @@ var (
 	// Observe has an observer told of what a world sends and gets; nil is none.
 	Observe any // func(w *actorrep.World, o Observer)
 	// Corrected tells it that a prediction was corrected, by size times the tolerance of the number that was furthest off; 0 when the server
-	// corrects it for another reason. p is the player's connection on a server, nil on a client.
-	Corrected any // func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64)
+	// corrects it for another reason. off is the names of the numbers that were off. p is the player's connection on a server, nil on a client.
+	Corrected any // func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64, off []string)
 	// Silent makes, on any goroutine, client's worlds with the classes that a server's has now. They have no procedures, and tell the game nothing.
 	Silent any // func(w *actorrep.World) func() (*actorrep.World, error)
 	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
@@ -71,8 +71,8 @@ type Observer interface {
 	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)
 	// Called says that a procedure's call was sent, or came.
 	Called(c Call)
-	// Corrected says that an actor's prediction was corrected; see the variable of this name.
-	Corrected(conn channel.Conn, id netguid.GUID, size float64)
+	// Corrected says that an actor's prediction was corrected; see the variable of this name. off is valid until it returns.
+	Corrected(conn channel.Conn, id netguid.GUID, size float64, off []string)
 }
 
 // Sent is a record of changed values.

@@ -165,7 +165,7 @@ func TestClientsFilm(t *testing.T) {
 	}
 	require.Regexp(t, `X\s+[\d.]+\s+[\d.]+\s+[\d.]+\s`, fields)
 	require.Regexp(t, `honk\s+unreliable, in packet \d+ at [\d.]+: lost, known at [\d.]+, and not sent again`, calls)
-	require.Regexp(t, `honk\s+came to the client`, calls)
+	require.Regexp(t, `honk\s+came to <b>player 3`, calls)
 	img := shoot(t, ctx, "client")
 	require.Greater(t, colors(img, map[string][3]int{"shown": {0x12, 0xa5, 0xa5}})["shown"], 50)
 	l.mu.Lock()
@@ -316,31 +316,37 @@ func TestWhy(t *testing.T) {
 		moments = append(moments, at)
 	}
 
-	// Nobody touches it: where the client has another value, it is on its way.
+	// Nobody touches it: where the client has another value, it is on its way, or was lost. The actor's row says so too.
 	fields, actors := of("honest", moments...)
-	red := 0
-	for _, line := range fields["Fill"] {
-		cells := strings.Split(line, "|")
-		require.Equal(t, cells[2] != cells[4], strings.Contains(cells[0], "apart"), line)
-		if cells[2] != cells[4] {
-			red++
-			require.Regexp(t, `^in flight: packet|is lost, which isn't known|was lost; it is to be sent again|sent at `, cells[5])
-		} else {
+	late, red := 0, 0
+	for i, line := range fields["Fill"] {
+		switch cells := strings.Split(line, "|"); cells[0] {
+		case "":
+			require.Equal(t, cells[2], cells[4], line)
 			require.Empty(t, cells[5])
+		case "late":
+			late++
+			require.NotEqual(t, cells[2], cells[4], line)
+			require.Regexp(t, `^in flight: packet|sent at `, cells[5])
+			require.Regexp(t, `^(picked )?(late|apart)\|`, actors[i])
+		default:
+			red++
+			require.Equal(t, "apart", cells[0])
+			require.NotEqual(t, cells[2], cells[4], line)
+			require.Regexp(t, `is lost, which isn't known|was lost; it is to be sent again`, cells[5])
+			require.Regexp(t, `^(picked )?apart\|`, actors[i])
 		}
 	}
-	require.Greater(t, red, 20)
+	require.Greater(t, late, 20)
+	require.Greater(t, red, 3)
 	for _, line := range fields["X"] {
 		require.NotContains(t, line, "own code")
 	}
-	require.Regexp(t, `^\|Sum\|\d+\|\d+\|\d+\|`, strings.ReplaceAll(fields["Sum"][20], "apart", ""))
+	require.Regexp(t, `^\|Sum\|\d+\|\d+\|\d+\|`, strings.NewReplacer("apart", "", "late", "").Replace(fields["Sum"][20]))
 	for _, line := range actors {
 		require.NotContains(t, line, "not there")
-		require.NotContains(t, line, "apart")
 	}
-	note := fields["Note"][10]
-	require.Regexp(t, `had no Note; its condition is owner, which this connection doesn't meet$`, note)
-	require.Contains(t, strings.Split(note, "|")[0], "apart")
+	require.Regexp(t, `^kept\|Note\|secret\|not sent\|\|.* had no Note; its condition is owner, which this connection doesn't meet$`, fields["Note"][10])
 
 	// A client's game that sets it in each frame, and one that has set it once after it came.
 	fields, _ = of("overwritten", moments...)
@@ -369,8 +375,8 @@ func TestWhy(t *testing.T) {
 	require.Contains(t, actors[0], "not there")
 	require.Contains(t, fields["Kind"][0], "not there|nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks")
 	fields, actors = of("late", lateAt.Seconds()+0.03, 9)
-	require.Regexp(t, `apart.*not there`, actors[0])
-	require.Regexp(t, `apart\|Kind\|late\|not known\|not there\|in flight: the opening of its channel, in packet \d+$`, fields["Kind"][0])
+	require.Regexp(t, `late.*not there`, actors[0])
+	require.Regexp(t, `late\|Kind\|late\|not known\|not there\|in flight: the opening of its channel, in packet \d+$`, fields["Kind"][0])
 	require.NotContains(t, actors[1], "apart")
 	require.Contains(t, fields["Kind"][1], "|Kind|late|late|late|")
 	fields, actors = of("destroyed", 2, 8)

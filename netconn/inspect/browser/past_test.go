@@ -183,7 +183,7 @@ func TestLookingBack(t *testing.T) {
 
 	// What isn't sent.
 	eval(`return [await row("fields", "changed", "Once", 13.5), await row("fields", "changed", "Pack", 11), await row("fields", "changed", "Pack", 13.5)]`, &rows)
-	require.Regexp(t, `\|5\|.*and not sent; its condition is initial: a change after the opening is never sent$`, rows[0])
+	require.Regexp(t, `^picked apart\|Once\|5\|not known\|\|set at 12\.\d+, and not sent; its condition is initial: a change after the opening is never sent$`, rows[0])
 	require.NotContains(t, rows[1], "nobody is told")
 	require.Regexp(t, `^picked apart\|Pack\|\[1 2\]\|.*at 12\.\d+ the game was found to have set another value, and nobody is told: what the server has here is what it was told last`, rows[2])
 	var order string
@@ -191,6 +191,13 @@ func TestLookingBack(t *testing.T) {
 	require.Regexp(t, `^r+-+$`, order, "red rows come first")
 	eval(`actor = 0; part = ""; go(13000); await settle(); [...el("notes").children].find(n => n.textContent.includes("nobody is told")).onclick(); await settle(); return part`, &why)
 	require.Equal(t, "Pack", why, "the note's field")
+
+	// What isn't known, and why.
+	eval(`const first = film.Steps[0] / 1000 + 0.001; return [await row("fields", "changed", "Kind", 11), await row("fields", "left", "X", first), el("ways").tBodies[0].rows[0].textContent]`, &rows)
+	before := `its channel was opened before the film began, so what it had then isn't known: `
+	require.Regexp(t, `^picked\|Kind\|changed\|not known\|\|`+before+`nothing of Kind was sent since$`, rows[0])
+	require.Regexp(t, `^picked( late)?\|X\|[\d.]+\|not known\|\|`, rows[1])
+	require.Regexp(t, before+`known from [\d.]+ on, by packet \d+$|in packet`, rows[2])
 
 	// Whom the connection looks from comes first among the actors.
 	eval(`const out = []; conn = film.Conns[0]; for (const at of [12, 13.5]) { go(at * 1000); await settle(); out.push(film.Actors.find(a => a.ID === el("actors").tBodies[0].rows[0].cells[1].textContent).Parts.find(p => p.Name === "Kind").Of[0]); } return out`, &kinds)
@@ -209,6 +216,11 @@ func TestLookingBack(t *testing.T) {
 	for _, ways := range rows[2:] {
 		require.NotContains(t, ways, "not sent")
 		require.Contains(t, ways, "came at")
+	}
+	eval(`conn = film.Conns[0]; return conn.Calls.map(call => callWay(conn, call)[0])`, &rows)
+	require.NotEmpty(t, rows)
+	for _, way := range rows {
+		require.Equal(t, "came from the server", way)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

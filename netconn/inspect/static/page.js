@@ -6,11 +6,11 @@ const percent = x => (100 * x).toFixed(1) + " %";
 const rate = x => (x / 1000).toFixed(1) + " kB/s";
 const body = id => document.querySelector("#" + id + " tbody");
 
-// What is looked at; conn and also are in the page's address too.
+// What is looked at; conn, also and the filter of actors are in the page's address too.
 const asked = new URLSearchParams(location.search);
 let picked = Number(asked.get("conn")) || 0;
 let also = (asked.get("also") || "").split(",").map(Number).filter(n => n > 0).slice(0, 7);
-let actorFilter = "", actorFrom = 0;
+let actorFilter = (asked.get("actors") || "").slice(0, 60), actorFrom = 0;
 let connFilter = "", connFrom = 0, sortBy = "id", sortDown = false;
 let source = null, heard = 0, paused = false, heldUntil = 0, charts = null, latest = null;
 
@@ -316,6 +316,7 @@ function query() {
   const q = new URLSearchParams();
   if (picked) q.set("conn", picked);
   if (also.length) q.set("also", also.join(","));
+  if (actorFilter) q.set("actors", actorFilter);
   return q;
 }
 
@@ -325,7 +326,6 @@ function watch() {
   if (connFilter) q.set("conns", connFilter);
   if (sortBy !== "id" || sortDown) q.set("sort", (sortDown ? "-" : "") + sortBy);
   if (connFrom) q.set("connsfrom", connFrom);
-  if (actorFilter) q.set("actors", actorFilter);
   if (actorFrom) q.set("from", actorFrom);
   const s = q.toString() ? "?" + q : "";
   el("export").href = "export" + s;
@@ -396,6 +396,7 @@ function filter(id, look) {
 }
 
 filter("connfilter", text => { connFilter = text; connFrom = 0; });
+el("actorfilter").value = actorFilter;
 filter("actorfilter", text => { actorFilter = text; actorFrom = 0; });
 el("moreconns").addEventListener("click", () => { connFrom = latest.ConnNext; watch(); });
 el("firstconns").addEventListener("click", () => { connFrom = 0; watch(); });
