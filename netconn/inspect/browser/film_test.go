@@ -248,6 +248,8 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 						c.Fill = -2
 					case c.Kind == "destroyed" && at > 4*time.Second:
 						require.NoError(t, w.Destroy(c))
+					case c.Kind == "destroyed" && at > 3500*time.Millisecond:
+						c.Fill = -3
 					}
 				}
 				mine.Look(at)
@@ -379,6 +381,9 @@ func TestWhy(t *testing.T) {
 	require.Regexp(t, `late\|Kind\|late\|not known\|not there\|in flight: the opening of its channel, in packet \d+$`, fields["Kind"][0])
 	require.NotContains(t, actors[1], "apart")
 	require.Contains(t, fields["Kind"][1], "|Kind|late|late|late|")
+	fields, actors = of("destroyed", 3.7)
+	require.Regexp(t, `^\|Fill\|\d+\|not known\|-3\|its channel was closed at 2\.9\d+, in packet \d+: it was torn off, and is the client's own$`, fields["Fill"][0], "what it differs in isn't red")
+	require.NotRegexp(t, "apart|late", actors[0])
 	fields, actors = of("destroyed", 2, 8)
 	require.NotContains(t, actors[0], "not there")
 	require.NotContains(t, actors[1], "apart")
