@@ -307,6 +307,21 @@ func TestAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestPartyStaysTogether: a member who wants to leave its party's server is placed there all the same.
+func TestPartyStaysTogether(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	b.server(nil)
+	b.server(nil)
+	b.placer(nil)
+	b.placer(nil)
+	b.run(2 * time.Second)
+	one, err := b.place(b.placers[0], Want{Party: "two", Players: 2})
+	require.NoError(t, err)
+	other, err := b.place(b.placers[1], Want{Party: "two", Players: 2, Not: one.Server.ID})
+	require.NoError(t, err)
+	require.Equal(t, one, other)
+}
+
 // seatsFor counts the seats of good placements in the store.
 func (b *bench) seatsFor() (n int) {
 	for _, s := range b.servers {

@@ -92,7 +92,7 @@ func (p *Placer) groupResult(w *want, e kv.Event) {
 	}
 	server, t, err := parseParty(w.group.value)
 	i := p.list.get(server)
-	again := err == nil && i != nil && i.State == Ready && server != w.Not // it has its seats
+	again := err == nil && i != nil && i.State == Ready && (w.Party != "" || server != w.Not) // it has its seats
 	if w.Party == "" {
 		w.before, w.beforeAt = t, server
 		again = again && p.asBefore(w, i)

@@ -92,7 +92,8 @@ type Want struct {
 	Latency map[string]time.Duration
 	// Server is the ID of a server that is taken if it can be, such as the one that the player's friends are on.
 	Server string
-	// Not is the ID of a server that isn't taken, such as the one that a player shall leave.
+	// Not is the ID of a server that isn't taken, such as the one that a player shall leave. A party that has its placement keeps it all the same, as its members stay
+	// together.
 	Not string
 }
 

@@ -59,7 +59,7 @@ var allMeans = []means{{"goes on", true, false}, {"dials again", false, true}, {
 var moves = [][2]web.Way{{web.UDP, web.WebTransport}, {web.UDP, web.WebSocket}, {web.WebTransport, web.WebSocket}}
 
 func run(ctx context.Context, out io.Writer, runs int, seed uint64) error {
-	fmt.Fprintf(out, "%d paths that die for each row, %d at once, %v there and back; ms without a message\n\n", runs, together, 2*delay)
+	fmt.Fprintf(out, "%d paths that die for each row, or some more, %d players at once, %v there and back; ms without a message\n\n", runs, together, 2*delay)
 	fmt.Fprintln(out, "lost each way  from          to            the client      p50     p99  new connections")
 	for _, loss := range []float64{0, 5} {
 		for _, m := range moves {
@@ -68,6 +68,9 @@ func run(ctx context.Context, out io.Writer, runs int, seed uint64) error {
 				dials := 0
 				for len(took) < runs {
 					r, err := measure(ctx, loss, seed+uint64(len(took)), m, how)
+					if err == nil && len(r.Took) == 0 {
+						err = errors.New("all players came by another way")
+					}
 					if err != nil {
 						return fmt.Errorf("%v to %v, %s, %.0f %%: %w", m[0], m[1], how.name, loss, errors.Join(err, ctx.Err()))
 					}

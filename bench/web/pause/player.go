@@ -174,7 +174,9 @@ func play(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	})
 	var r result
 	for _, p := range players {
-		r.Took, r.Dials = append(r.Took, p.longest), r.Dials+p.joins
+		if !p.back {
+			r.Took, r.Dials = append(r.Took, p.longest), r.Dials+p.joins
+		}
 		if err != nil {
 			err = fmt.Errorf("%w; %v", err, p.ladder)
 		}
