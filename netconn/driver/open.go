@@ -228,7 +228,7 @@ func (c *Config) checkCoding() error {
 // checkConns checks the settings of connections before there is one.
 func (d *Driver) checkConns(server bool) error {
 	cfg := d.connConfig(&Conn{driver: d}, server)
-	cfg.LowLevelSend = func([]byte) {}
+	cfg.LowLevelSend, cfg.Trace = func([]byte) {}, nil
 	if _, err := netconn.New(cfg, 0, 0, 0); err != nil {
 		return fmt.Errorf("driver: %w", err)
 	}
