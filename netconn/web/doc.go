@@ -102,7 +102,7 @@
 // 1150 times in 20 s, by either way. What a page does in requestAnimationFrame, as a loop of Ebitengine's, stands still. So does all of a page that the
 // browser freezes, for example because memory is short, or that a phone has put aside. The server then ends the connection after its Timeout, 60 s by default.
 //
-// So let a Redialer tick the client: when the page is seen again it dials, and the player is back within a second, as the same one if that was within
+// So let a Redialer tick the client: when the page is seen again it dials, and the player is back within some seconds, as the same one if that was within
 // session.Config.Keep. examples/browser does that, and go test -run TestHiddenTab there plays it in a Chromium, with the variable CI set.
 //
 // # Addresses

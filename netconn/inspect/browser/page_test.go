@@ -269,7 +269,7 @@ func TestOperator(t *testing.T) {
 
 	var export string
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`el("export").href`, &export)))
-	require.Equal(t, url+"export?conn=2&also=3&sort=-rtt&actors=29", export)
+	require.Equal(t, url+"export?conn=2&also=3&actors=29&sort=-rtt", export)
 	resp, err := http.Get(export)
 	require.NoError(t, err)
 	defer resp.Body.Close()
