@@ -253,7 +253,8 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 // IsServer reports whether NewServer made the world.
 func (w *World) IsServer() bool { return w.server }
 
-// Now is the time that the last Step was given.
+// Now is the time that the last Step was given: this end's own. In a call Call.Now is newer on a server, by up to a tick. Other actors are drawn
+// at a time of the server's that lies behind: interpolation's Timeline.Shown.
 func (w *World) Now() time.Duration { return w.now }
 
 // OnValues adds a function that is called whenever values of an actor that belong together are complete: on a client

@@ -53,7 +53,7 @@ func (r CloseReason) String() string {
 }
 
 // Name is a channel's type: either an Index, a number that both ends know, or a Text of up to 64 characters, which may
-// have a Number. Names are comparable. A game may use any index but those of [Control], [Voice] and [Actor]. An index
+// have a Number, as Unreal's FName has: its own names go as an Index. Names are comparable. A game may use any index but those of [Control], [Voice] and [Actor]. An index
 // takes a byte or two of each reliable bunch, text all of its length.
 type Name struct {
 	Index  uint32
