@@ -96,9 +96,9 @@ const maxMemory = 1_500_000
 
 // TestMemory: a service of which all places are taken by hosts and guests who send the largest letters, and read nothing, keeps to the bound in its doc.
 func TestMemory(t *testing.T) {
-	rooms := 20
+	rooms, most := 20, maxMemory+maxMemory/10 // few share more, and the race detector takes some
 	if os.Getenv("CI") != "" && !testing.Short() {
-		rooms = 1000
+		rooms, most = 1000, maxMemory
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(Config{Rate: 1e9, Burst: 1e9, TotalRate: 1e9, MaxRooms: rooms, ClientAddr: func(r *http.Request) (netip.Addr, error) { return netip.ParseAddr(r.Header.Get("From")) }})
@@ -141,7 +141,7 @@ func TestMemory(t *testing.T) {
 			synctest.Wait()
 			used := inUse() - before
 			t.Logf("%d bytes, %d a room", used, used/rooms)
-			assert.LessOrEqual(t, used/rooms, maxMemory)
+			assert.LessOrEqual(t, used/rooms, most)
 			assert.Equal(t, rooms, s.Len())
 			for _, p := range s.open {
 				assert.LessOrEqual(t, p.host.bytes.Load(), int64(maxLetters+maxMessage+maxControl*100))
