@@ -363,13 +363,13 @@ func TestPromptMoves(t *testing.T) {
 // TestFlaps: paths that die and come back every second, all at once, lose nothing that was reliable.
 func TestFlaps(t *testing.T) {
 	if os.Getenv("CI") == "" {
-		t.Skip("it takes a minute")
+		t.Skip("it takes half a minute")
 	}
 	m := newMoving(t)
 	p, l, _ := m.join(7)
 	want := texts()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 40 {
+	for range 16 {
 		require.NoError(t, p.sink.Send(p.conn, want))
 		m.gate.shut = true
 		m.darken(100)
