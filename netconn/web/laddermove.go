@@ -24,10 +24,10 @@ type mover struct {
 	died chan struct{} // a path has
 
 	// These are of the driver's goroutine.
-	now, quiet, last time.Duration // of reads; since something came; of the last read
-	began            time.Time
-	gaps             silence.Gaps
-	seen             udp.Socket // that the times are of
+	began       time.Time
+	quiet, last time.Duration // since something came; of the last read
+	gaps        silence.Gaps
+	seen        udp.Socket // that the times are of
 
 	mu     sync.Mutex
 	former udp.Socket         // the last one by which something came, until something comes by the chosen one
@@ -83,12 +83,12 @@ func (m *mover) noted(l *Ladder, s udp.Socket, came bool, err error) error {
 	if s != m.seen {
 		m.seen, m.quiet = s, 0
 	}
-	m.now = time.Since(m.began)
-	if m.quiet += min(m.now-m.last, maxStep); came {
+	now := time.Since(m.began)
+	if m.quiet += min(now-m.last, maxStep); came {
 		m.quiet = 0
 	}
-	m.last = m.now
-	m.gaps.Note(m.now, m.quiet)
+	m.last = now
+	m.gaps.Note(now, m.quiet)
 	if came {
 		m.heard(&l.done)
 	}
