@@ -70,24 +70,24 @@
 // player, with its actors and all that session.Players keeps. With its default of 0.3 s the two race, and a new connection may be there first. A server may also answer probes and nothing else. When the ladder of the dial before is in
 // LadderConfig.Last, and nothing came by its way, this way is tried after the others.
 //
-// How long nothing comes to a player whose path dies, in ms, with 50 ms there and back and 60 messages a second; 20 players at once, on a machine with two busy cores. It is
+// How long nothing comes to a player whose path dies, in ms, with 50 ms there and back and 60 messages a second; 20 players at once, on two cores with little else running. It is
 // what "go run ./pause" in bench/web printed. "dials again" is a Redialer without a Token, and the connection is a new one each time:
 //
 //	                                  none lost       5 % lost each way
 //	from UDP to WebTransport          p50     p99     p50     p99
-//	    Token                         868     901     933    1350
-//	    dials again                  1251    1301    1299    1733
-//	    both                          684     700     699     898
+//	    Token                         667     667     684     901
+//	    dials again                  1166    1166    1416    2000
+//	    both                          684     684     733     916
 //	from UDP to WebSocket
-//	    Token                        1032    1033    1116    1566
-//	    dials again                  1501    1517    1650    2249
-//	    both                         1016    1016    1099    2049
+//	    Token                         982     983    1184    2067
+//	    dials again                  1566    1566    1716    3683
+//	    both                         1033    1033     999    2399
 //	from WebTransport to WebSocket
-//	    Token                         984     984       -       -
-//	    dials again                  1397    1588       -       -
-//	    both                         1266    1482       -       -
+//	    Token                         984     984    1117    2165
+//	    dials again                  1426    1615    1532    2604
+//	    both                          983     983    1099    2400
 //
-// With both, the Redialer's Silence was 2 s, and no connection was a new one; that "both" is quicker than "Token" in one row is the other work on the machine.
+// With both, the Redialer's Silence was 2 s, and no connection was a new one. The p99 of a WebSocket is TCP's and TLS's with loss.
 //
 // A probe, and its answer:
 //
