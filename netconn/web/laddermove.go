@@ -170,12 +170,12 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 		broken := m.broken(l.now())
 		m.mu.Lock()
 		m.giveUp = giveUp
-		pause := min(maxRoundPause, roundPause<<m.rounds>>1)
+		pause := time.Duration(0)
+		if m.rounds > 0 {
+			pause = min(maxRoundPause, roundPause<<(m.rounds-1))
+		}
 		if broken {
 			pause = min(pause, brokenPause)
-		}
-		if m.rounds == 0 {
-			pause = 0
 		}
 		m.rounds = min(m.rounds+1, 8)
 		m.mu.Unlock()

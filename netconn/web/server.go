@@ -570,10 +570,10 @@ func (s *Server) end(p *peer, why error) {
 		if !answered {
 			s.half--
 		}
-		s.mu.Unlock()
 		if gone && (answered || moved) { // a stranger has no connection
 			s.gone(addr, p, moved || broke(why), why)
 		}
+		s.mu.Unlock()
 		n := &s.n.left
 		switch {
 		case errors.Is(why, errText):

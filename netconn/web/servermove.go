@@ -32,10 +32,10 @@ var errMoved = errors.New("web: the connection has moved to another session")
 // mayMove returns nil if the driver has the connection that a session names. Only the first one named counts, and none after other datagrams.
 func (s *Server) mayMove(p *peer, ask []byte) error {
 	id := pathIn(ask)
-	if p.asked && (id != p.path || !p.to.IsValid()) {
-		return errNoPath
-	}
 	if p.asked {
+		if id != p.path || !p.to.IsValid() {
+			return errNoPath
+		}
 		return nil
 	}
 	p.asked, p.path = true, id
@@ -97,17 +97,14 @@ func (s *Server) setAway(addr netip.AddrPort, is bool) {
 }
 
 // gone is called when a peer has no session any more, and tells the driver: at once when the peer has left, and otherwise when its connection hasn't moved to
-// another session in time.
+// another session in time. mu is held.
 func (s *Server) gone(addr netip.AddrPort, p *peer, waits bool, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d := s.driver
 	switch {
 	case d == nil:
 	case !waits:
 		p.tell(d, addr, why)
-	case !s.done && s.peers[addr] == nil:
-		s.waitNoMore(addr)
+	case !s.done:
 		var own *time.Timer
 		own = time.AfterFunc(s.wait, func() {
 			s.mu.Lock()
