@@ -48,39 +48,47 @@ func TestUnreadableRelay(t *testing.T) {
 	<-done
 }
 
+// stunServer answers each message that comes to a port as answer says. Close ends it, and then done is closed.
+func stunServer(t *testing.T, answer func(m *stun.Message) []stun.Setter) (pc net.PacketConn, done <-chan struct{}) {
+	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for p := make([]byte, 1500); ; {
+			k, from, err := pc.ReadFrom(p)
+			if err != nil {
+				return
+			}
+			m := stun.Message{Raw: p[:k]}
+			if m.Decode() != nil {
+				continue
+			}
+			said, err := stun.Build(append([]stun.Setter{&m}, answer(&m)...)...)
+			if err == nil {
+				_, _ = pc.WriteTo(said.Raw, from)
+			}
+		}
+	}()
+	return pc, ended
+}
+
 // TestBriefRelay: a relay that gives an address for no time isn't asked for it again all the time. One that gives it for long is used.
 func TestBriefRelay(t *testing.T) {
 	for _, life := range []byte{0, leastLife - 1, leastLife} {
-		pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
-		require.NoError(t, err)
 		var refreshed atomic.Int64
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for p := make([]byte, 1500); ; {
-				k, from, err := pc.ReadFrom(p)
-				if err != nil {
-					return
-				}
-				m := stun.Message{Raw: p[:k]}
-				if m.Decode() != nil {
-					continue
-				}
-				says := []stun.Setter{stun.NewType(m.Type.Method, stun.ClassSuccessResponse), stun.RawAttribute{Type: stun.AttrLifetime, Value: []byte{0, 0, 0, life}}}
-				switch {
-				case m.Type.Method == stun.MethodRefresh:
-					refreshed.Add(1)
-				case m.Type.Method == stun.MethodAllocate && !m.Contains(stun.AttrMessageIntegrity):
-					says = []stun.Setter{stun.NewType(m.Type.Method, stun.ClassErrorResponse), stun.CodeUnauthorized, stun.NewRealm("test"), stun.NewNonce("nonce")}
-				case m.Type.Method == stun.MethodAllocate:
-					says = append(says, relayedAddress(netip.MustParseAddrPort("127.0.0.1:50000")))
-				}
-				answer, err := stun.Build(append([]stun.Setter{&m}, says...)...)
-				if err == nil {
-					_, _ = pc.WriteTo(answer.Raw, from)
-				}
+		pc, done := stunServer(t, func(m *stun.Message) []stun.Setter {
+			says := []stun.Setter{stun.NewType(m.Type.Method, stun.ClassSuccessResponse), stun.RawAttribute{Type: stun.AttrLifetime, Value: []byte{0, 0, 0, life}}}
+			switch {
+			case m.Type.Method == stun.MethodRefresh:
+				refreshed.Add(1)
+			case m.Type.Method == stun.MethodAllocate && !m.Contains(stun.AttrMessageIntegrity):
+				says = []stun.Setter{stun.NewType(m.Type.Method, stun.ClassErrorResponse), stun.CodeUnauthorized, stun.NewRealm("test"), stun.NewNonce("nonce")}
+			case m.Type.Method == stun.MethodAllocate:
+				says = append(says, relayedAddress(netip.MustParseAddrPort("127.0.0.1:50000")))
 			}
-		}()
+			return says
+		})
 		cfg := local()
 		cfg.RelayOnly, cfg.Servers = true, []Server{{URL: "turn:" + pc.LocalAddr().String() + "?transport=udp", Username: "ann", Password: "secret"}}
 		h, err := Listen(HostConfig{Config: cfg})

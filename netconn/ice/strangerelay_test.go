@@ -162,27 +162,12 @@ func TestWanderingAddress(t *testing.T) {
 	was := askAgain
 	t.Cleanup(func() { askAgain = was })
 	askAgain = 20 * time.Millisecond
-	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer pc.Close()
 	var asked atomic.Int64
-	go func() {
-		for p := make([]byte, 1500); ; {
-			k, from, err := pc.ReadFrom(p)
-			if err != nil {
-				return
-			}
-			m := stun.Message{Raw: p[:k]}
-			if m.Decode() != nil {
-				continue
-			}
-			n := asked.Add(1)
-			answer, err := stun.Build(&m, stun.BindingSuccess, &stun.XORMappedAddress{IP: net.IPv4(203, 0, byte(n>>8), byte(n)), Port: 5000})
-			if err == nil {
-				_, _ = pc.WriteTo(answer.Raw, from)
-			}
-		}
-	}()
+	pc, _ := stunServer(t, func(*stun.Message) []stun.Setter {
+		n := asked.Add(1)
+		return []stun.Setter{stun.BindingSuccess, &stun.XORMappedAddress{IP: net.IPv4(203, 0, byte(n>>8), byte(n)), Port: 5000}}
+	})
+	defer pc.Close()
 	r := &restarting{}
 	cfg := r.server(t)
 	t.Cleanup(r.start(t))
