@@ -202,7 +202,7 @@ func NewPlacer(cfg PlacerConfig) (*Placer, error) {
 	most := l.timing.Life / 3
 	cfg.Deadline = cmp.Or(cfg.Deadline, min(5*time.Second, most))
 	if cfg.Policy > Spread || cfg.MaxLatency < 0 || cfg.MaxWants < 0 || cfg.Deadline < 0 || cfg.Deadline > most || cfg.Backups > 31 {
-		return nil, fmt.Errorf("%w: Policy %d, MaxLatency %v, MaxWants %d, Deadline %v, Backups %d", ErrConfig, cfg.Policy, cfg.MaxLatency, cfg.MaxWants, cfg.Deadline, cfg.Backups)
+		return nil, fmt.Errorf("%w: Policy %d, MaxLatency %v, MaxWants %d, Deadline %v (at most a third of Life, %v), Backups %d (at most 31)", ErrConfig, cfg.Policy, cfg.MaxLatency, cfg.MaxWants, cfg.Deadline, most, cfg.Backups)
 	}
 	return &Placer{cfg: cfg, list: l, rooms: map[string]*room{}, ask: asker{timeout: l.timing.OpTimeout}}, nil
 }
