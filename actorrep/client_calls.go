@@ -282,15 +282,17 @@ func (c *client) speak() {
 // refused reports reliable calls that reached the server and didn't run there.
 func (c *client) refused(f wire.Refusal) error {
 	w := c.world
-	w.Counters.CallsRefused += uint64(f.Count)
 	id := netguid.GUID(f.GUID)
 	b, e := w.byGUID[id], &RefusedError{Calls: int(min(f.Count, math.MaxInt32))}
 	if f.GUID != 0 {
 		e.Err = map[wire.Why]error{wire.NotOwner: ErrNotOwner, wire.TooMany: ErrRateLimited, wire.Absent: ErrActorGone}[f.Why]
 	}
 	switch {
-	case f.GUID != 0 && e.Err == nil, b != nil && uint64(f.Procedure) >= uint64(len(b.mirror.class.rpcs)):
+	case f.GUID != 0 && e.Err == nil, b != nil && !b.mirror.class.called(f.Procedure):
 		return fmt.Errorf("%w: refused calls of %v", errFormat, id)
+	}
+	w.Counters.CallsRefused += uint64(f.Count)
+	switch {
 	case w.cfg.Failed == nil:
 	case b == nil:
 		c.refusals.add(w, e)

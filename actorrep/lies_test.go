@@ -682,6 +682,28 @@ func TestFloodOfRefusals(t *testing.T) {
 	require.Zero(t, o.client.Counters.Bad)
 }
 
+// TestRefusedAreOwnCalls: a client is told of refused calls of procedures that it calls, not of those that the server calls and of those there aren't, which
+// only a liar or a damaged packet names. What the client can't call, its game doesn't expect to hear of.
+func TestRefusedAreOwnCalls(t *testing.T) {
+	o := newHonest(t)
+	o.open(1, 2, false, &largeActor{})
+	o.client.Step(time.Second)
+	message := func(procedure uint32) error {
+		w := bitio.NewWriter(make([]byte, 64))
+		f := wire.Refusal{GUID: 2, Procedure: procedure, Why: wire.TooMany, Count: 1}
+		f.Write(w)
+		return o.h.message(bitio.NewReader(w.Bytes(), w.Len()))
+	}
+	require.NoError(t, message(0))
+	require.Len(t, o.failed, 1)
+	require.ErrorContains(t, o.failed[0], "large.Ask")
+	for _, procedure := range []uint32{1, 2, math.MaxUint32} {
+		require.ErrorIs(t, message(procedure), errFormat, "%d", procedure)
+	}
+	require.Len(t, o.failed, 1)
+	require.EqualValues(t, 1, o.client.Counters.CallsRefused)
+}
+
 // bulky is large at a client, and small on the wire.
 type bulky struct {
 	Base

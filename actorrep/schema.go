@@ -311,6 +311,11 @@ func lacking(list []*remoteClass) error {
 	return errors.Join(errs...)
 }
 
+// called reports whether the class has a procedure of this number that clients call.
+func (c *remoteClass) called(procedure uint32) bool {
+	return uint64(procedure) < uint64(len(c.rpcs)) && c.rpcs[procedure].ofServer()
+}
+
 // ofServer reports whether clients call the procedure.
 func (p *remoteRPC) ofServer() bool {
 	k := rpcKind(p.kind >> 1)

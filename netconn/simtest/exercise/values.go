@@ -169,7 +169,7 @@ func (p *program) told(err error) {
 				t.known.unfit[of.Name] = true
 				return
 			}
-		case of.Name == "shout":
+		case of.Name == "shout" && of.Peer != nil:
 			e := of.Peer.User.(*end)
 			e.toldOf[t.GUID()]++
 			return
