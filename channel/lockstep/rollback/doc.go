@@ -34,7 +34,9 @@
 //
 // A player that is silent for DropAfter, or given to Drop, is dropped once all others agree on it and have the same inputs
 // of it; those with more inputs forward them. From then on its input is zeros, from the same frame on all machines. A
-// dropped player can't come back: begin another session, with a state that the game hands over.
+// dropped player can't come back: begin another session, with a state that the game hands over. Where a path was dark for so long that two parts of the
+// players have dropped each other, the larger one plays on, or the one with the lowest number when they are alike. The others' Err is ErrDropped as
+// soon as the path is there again.
 //
 // It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
 //

@@ -1,5 +1,7 @@
 package rollback
 
+import "math/bits"
+
 // Drop says that a player is gone, as when its connection has ended. The other players are told, and it is dropped when all
 // agree on its last frame. Error: ErrNoPlayer.
 func (s *Session) Drop(number int) error {
@@ -22,6 +24,17 @@ func (s *Session) silent(mask uint8) {
 	for mask != 0 {
 		s.tell(Event{Kind: Silent, Player: lowest(&mask), Frame: s.frame})
 	}
+}
+
+// outnumbered reports whether those who play with a player whom we have dropped, as it has dropped us, are the ones who play on: it and who isn't in
+// theirs, which it has dropped. Those are more than we are with ours, or as many and have the lowest number.
+func (s *Session) outnumbered(theirs uint8) bool {
+	all := uint8(1<<s.cfg.Players - 1)
+	us, them := all&^s.dropping, all&^theirs
+	if n, m := bits.OnesCount8(us), bits.OnesCount8(them); n != m {
+		return n < m
+	}
+	return bits.TrailingZeros8(them) < bits.TrailingZeros8(us)
 }
 
 // settleDrops drops whom all others know to be silent, once they have the same inputs of it. Each has said so behind its last word from everybody

@@ -25,7 +25,7 @@ type section struct {
 // Receive takes a packet from another player or a spectator; from is its number, as given to Connect. An error means that the
 // packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrAgreement, ErrNoPlayer, ErrAhead.
 func (s *Session) Receive(now time.Duration, from int, p []byte) error {
-	s.now = max(s.now, now)
+	s.advanceTo(now)
 	err := s.receive(from, p)
 	if err != nil {
 		s.stats.Refused++
@@ -51,13 +51,16 @@ func (s *Session) receive(from int, p []byte) error {
 		return ErrNoPlayer
 	}
 	var in said
-	if err := s.parse(&r, from, &in); err != nil {
-		return err
-	}
-	if s.dropping>>from&1 == 0 {
+	err := s.parse(&r, from, &in)
+	gone := s.dropping>>from&1 != 0
+	switch {
+	case err == nil && !gone:
 		s.take(from, &in)
+	case (err == nil || err == ErrAhead) && in.dropping>>s.cfg.Local&1 != 0 && (!gone || s.outnumbered(in.dropping)):
+		s.err = ErrDropped
+		return nil // though they have played on and are far ahead
 	}
-	return nil
+	return err
 }
 
 // parse reads a packet, and checks all that can be checked.
@@ -70,6 +73,7 @@ func (s *Session) parse(r *wire.Reader, from int, in *said) error {
 	if in.check.frame > 0 {
 		in.check.sum = r.Uint64()
 	}
+	ahead := in.frame > s.frame+farthest || in.next[s.cfg.Local] > s.players[s.cfg.Local].inputs.next
 	for len(r.P) > 0 && !r.Bad {
 		if in.count == len(in.sections) {
 			return ErrMalformed
@@ -81,21 +85,17 @@ func (s *Session) parse(r *wire.Reader, from int, in *said) error {
 		if r.Bad || sec.player >= s.cfg.Players || sec.player == s.cfg.Local || sec.player != from && in.dropping>>sec.player&1 == 0 {
 			return ErrMalformed
 		}
-		if sec.first+int64(sec.run.count) > s.frame+farthest {
-			return ErrAhead
-		}
+		ahead = ahead || sec.first+int64(sec.run.count) > s.frame+farthest
 	}
 	if r.Bad || in.lead < -maxLead || in.lead > maxLead || in.check.frame > in.frame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
 		return ErrMalformed
 	}
 	in.check.frame *= CheckEvery
-	if in.frame > s.frame+farthest || in.next[s.cfg.Local] > s.players[s.cfg.Local].inputs.next {
-		return ErrAhead
-	}
 	for p := range s.cfg.Players {
-		if in.next[p] < 0 || in.next[p] > s.frame+farthest {
-			return ErrAhead
-		}
+		ahead = ahead || in.next[p] < 0 || in.next[p] > s.frame+farthest
+	}
+	if ahead {
+		return ErrAhead
 	}
 	return nil
 }

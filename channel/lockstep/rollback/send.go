@@ -7,16 +7,17 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep"
 )
 
-// Tick sends a packet to each player and spectator, once each FrameTime, and checks who is silent.
+// Tick sends a packet to each player and spectator, once each FrameTime, and checks who is silent. A time without calls of Tick and Receive, in which this
+// machine stood still, counts as a second of silence at most, and as half of DropAfter.
 func (s *Session) Tick(now time.Duration) {
-	s.now = max(s.now, now)
+	s.advanceTo(now)
 	s.lookForSilence()
 	if s.now-s.sentAt < s.cfg.FrameTime*3/4 { // ticks aren't even
 		return
 	}
 	s.sentAt = s.now
 	for p := range s.cfg.Players {
-		if pl := &s.players[p]; pl.transport != nil && (!pl.there || s.due(pl.heard, &pl.again)) { // who is dropped, too: it may not know
+		if pl := &s.players[p]; pl.transport != nil && s.err == nil && (!pl.there || s.due(pl.heard, &pl.again)) { // who is dropped, too: it may not know
 			s.send(p)
 		}
 	}
@@ -49,8 +50,34 @@ func (s *Session) due(heard time.Duration, again *time.Duration) bool {
 // NextDeadline is when Tick sends next.
 func (s *Session) NextDeadline() time.Duration { return s.sentAt + s.cfg.FrameTime*3/4 }
 
+// longestTick is how much of a time in which this machine stood still counts as silence of the others: it couldn't hear them.
+const longestTick = time.Second
+
+// advanceTo moves the time on.
+func (s *Session) advanceTo(now time.Duration) {
+	gap := now - s.now
+	if gap <= 0 {
+		return
+	}
+	s.now = now
+	longest := longestTick
+	if s.cfg.DropAfter > 0 {
+		longest = min(longest, s.cfg.DropAfter/2)
+	}
+	still := gap - longest
+	if still <= 0 {
+		return
+	}
+	for p := range s.players {
+		s.players[p].heard += still
+	}
+	for i := range s.log.watchers {
+		s.log.watchers[i].heard += still
+	}
+}
+
 func (s *Session) lookForSilence() {
-	if !s.started || s.cfg.DropAfter < 0 {
+	if !s.started || s.cfg.DropAfter < 0 || s.err != nil {
 		return
 	}
 	gone := uint8(0)
