@@ -974,17 +974,25 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestZonesQuick: without loss an actor stands still for two ticks at most in 99 of 100 changes of its authority, and a player that travels sees what is near, and it is two ticks back at most.
+// TestZonesQuick: an actor stands still for two ticks at most in 99 of 100 changes of its authority, also when 2 % of all packets between the servers are lost. Without loss a player that travels sees what is near, and
+// it is two ticks back at most.
 func TestZonesQuick(t *testing.T) {
+	t.Run("0 %", func(t *testing.T) { testZonesQuick(t, "0", seedsToPlay(*seeds, 40, 5)) })
+	t.Run("2 %", func(t *testing.T) { testZonesQuick(t, "2", seedsToPlay(*seeds, 12, 3)) })
+}
+
+func testZonesQuick(t *testing.T, loss string, n int) {
 	var stood []time.Duration
 	seen, back := 0, 0
-	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 40, 5)); seed++ {
-		r, g := playPlain(quietPlain(seed), nil)
+	for seed := *first; seed < *first+uint64(n); seed++ {
+		s := quietPlain(seed)
+		s.Set("loss", loss)
+		r, g := playPlain(s, nil)
 		if !r.OK() {
 			t.Fatalf("seed %d: %v", seed, r.Failure)
 		}
 		stood, seen = append(stood, g.stood...), seen+len(g.back)
-		if worst := slices.Max(g.back); worst > 2 {
+		if worst := slices.Max(g.back); worst > 2 && loss == "0" {
 			t.Errorf("seed %d: the next World is %d steps behind", seed, worst)
 		} else {
 			back = max(back, worst)
