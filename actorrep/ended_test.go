@@ -101,6 +101,10 @@ func (*openings) Carried(channel.Conn, uint32, int64, layout.Mask)              
 func (*openings) Closing(channel.Conn, uint32, channel.CloseReason)              {}
 func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
 func (*openings) Set(channel.Conn, netguid.GUID, layout.Mask)                    {}
+func (*openings) Waits(bridge.Wait) bool                                         { return false }
+func (*openings) Why(bridge.Wait, string)                                        {}
+func (*openings) Room() bool                                                     { return false }
+func (*openings) Waited(channel.Conn)                                            {}
 func (*openings) Stepping()                                                      {}
 func (*openings) Called(bridge.Call)                                             {}
 func (*openings) Corrected(channel.Conn, netguid.GUID, float64, []string)        {}

@@ -89,6 +89,27 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 	if p.out != nil {
 		e.Budget = p.out.budget()
 	}
+	v := w.explainPeer(&e, p, b)
+	switch {
+	case v != nil && len(field) > 0:
+		v.explainField(&e, field[0])
+	case v != nil:
+		if v.explain(&e, b.class.layout.All()); e.Text == "" {
+			e.Text = e.text() + v.ownerless() + v.onlyFirst() + v.blind()
+		}
+	case e.Text != "":
+	case e.Reason == ReasonNoClass:
+		e.Text = fmt.Sprintf("%v: %q", ErrNoClass, b.class.name)
+	case e.Reason == ReasonIrrelevant:
+		e.Text = p.irrelevance(b)
+	default:
+		e.Text = e.text()
+	}
+	return e
+}
+
+// explainPeer says why a connection has no view of an actor, or returns the view. Where the text takes work it is left to Explain.
+func (w *World) explainPeer(e *Explanation, p *Peer, b *Base) *view {
 	v := p.views[b]
 	switch {
 	case b.world != w:
@@ -107,35 +128,24 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 			e.Text = o.told.Error()
 		}
 	case p.lacking(b.class):
-		e.Reason, e.Text = ReasonNoClass, fmt.Sprintf("%v: %q", ErrNoClass, b.class.name)
-		return e
+		e.Reason = ReasonNoClass
 	case v == nil:
 		e.Reason = ReasonIrrelevant
-		if b.parent != nil {
-			e.Text = "not relevant: its parent isn't there: " + w.Explain(p, b.parent.self).Text
-			return e
-		}
-		if p.byHand {
-			e.Text = "not relevant: its connection is another server's, which doesn't mirror it"
-			return e
-		}
-		e.Text = "not relevant: " + w.relevancy.ExplainRelevancy(p, a)
-		return e
 	default:
-		if len(field) > 0 {
-			v.explainField(&e, field[0])
-			return e
-		}
-		v.explain(&e, b.class.layout.All())
-		if e.Text == "" {
-			e.Text = e.text() + v.ownerless() + v.onlyFirst() + v.blind()
-		}
-		return e
+		return v
 	}
-	if e.Text == "" {
-		e.Text = e.text()
+	return nil
+}
+
+// irrelevance says why an actor isn't relevant to the connection.
+func (p *Peer) irrelevance(b *Base) string {
+	switch {
+	case b.parent != nil:
+		return "not relevant: its parent isn't there: " + p.world.Explain(p, b.parent.self).Text
+	case p.byHand:
+		return "not relevant: its connection is another server's, which doesn't mirror it"
 	}
-	return e
+	return "not relevant: " + p.world.relevancy.ExplainRelevancy(p, b.self)
 }
 
 // conditionText names the condition of units that the connection may not have, and says what it lacks for that.

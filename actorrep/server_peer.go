@@ -347,6 +347,9 @@ func (w *World) stepServer() {
 		}
 	}
 	w.nextPeer = (first + 1) % len(peers)
+	if w.observer != nil {
+		w.lookForWaits()
+	}
 }
 
 // begin closes channels, and tells what has gone. The last calls of an actor that leaves have it compared. So all connections

@@ -488,6 +488,11 @@ func (o *watcher) Unsaid(id netguid.GUID, _ string, _ *layout.Layout, units layo
 	}
 }
 
+func (o *watcher) Waits(bridge.Wait) bool  { return false }
+func (o *watcher) Why(bridge.Wait, string) {}
+func (o *watcher) Room() bool              { return false }
+func (o *watcher) Waited(channel.Conn)     {}
+
 func (o *watcher) Called(c bridge.Call) {
 	o.log = append(o.log, fmt.Sprintf("called %v %s.%s packet %d %v %v %s", c.Actor, c.Class, c.Procedure, c.Packet, c.Reliable, c.Came, c.Refused))
 }

@@ -148,6 +148,7 @@ type World struct {
 	wentBack bool            // the game was told that its time went back
 	looksAt  int             // how far in actors the search for values that weren't flushed has come
 	looked   int             // for the observer: how far in actors the search for values that nobody is told has come
+	waits    waitSearch      // for the observer too
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set

@@ -3,6 +3,9 @@ package flight
 // Bound sets smaller bounds.
 func (f *Film) Bound(values, entries int) { f.values, f.entries = values, entries }
 
+// Waits is how many reasons are known to hold.
+func (r *Recorder) Waits() int { return r.waits.all }
+
 // Forget ends the recording and gives up its memory.
 func (r *Recorder) Forget() {
 	_ = r.Close()

@@ -28,7 +28,9 @@ type Film struct {
 	log   []page
 	names []procedure // that the log's calls are of
 	cut   string      // why the world's part ends early
-	cause *cause      // of one that the recorder has saved
+	// refused is when the recorder last had too many reasons to keep another one; -1 is never.
+	refused time.Duration
+	cause   *cause // of one that the recorder has saved
 
 	values, entries int // the most that are shown
 }

@@ -158,6 +158,7 @@ type film struct {
 	Cause      []float64
 	Notes      []note
 	Unsaid     [][]any
+	Waits      [][]any
 	Actors     []*actor
 	Conns      []*conn
 }
@@ -194,8 +195,10 @@ type conn struct {
 	Got     [][2]float64
 	Set     []set
 	Views   [][]any
+	Waits   [][]any
 	Began   float64
 	Ended   float64
+	Heard   float64
 	Why     string
 }
 

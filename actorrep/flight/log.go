@@ -28,7 +28,8 @@ const (
 	kindUnsaid           // 0, actor, all units that the game has set and nobody is told of
 	kindView             // 0 none, 1 a place, 2 an actor's, from which a connection looks: actor, place in JSON
 	kindBegan            // 0; a connection, as the next
-	kindEnded            // code
+	kindEnded            // code, µs since it was last heard, and 1; 0 when that isn't known
+	kindWaits            // twice the µs since it was found and 1, or 0 when it is over, and 1 besides for a reason of some units: actor, units, why a connection lacks these; connection 0 is all
 	kindMore             // a record of the packet of the record before: actor, units, why they waited
 	kindRun              // how many more records like the kindNext before, each of an actor whose number is higher by as much
 	kindNext             // as kindMore, with the same units and without a wait: kindNext + what the actor's number is higher by
@@ -198,11 +199,11 @@ func entries(pages []page, f func(e *entry)) {
 			switch e.kind {
 			case kindBunch, kindOpening:
 				e.a, e.b = uint(), uint()
-			case kindSent, kindGone:
+			case kindSent, kindGone, kindEnded:
 				e.a = uint()
 			case kindAppears, kindCarried, kindClosing, kindUnsaid:
 				e.a, e.b = uint(), uint()
-			case kindRecord, kindCall, kindView, kindCorrected:
+			case kindRecord, kindCall, kindView, kindCorrected, kindWaits:
 				e.a, e.b, e.text = uint(), uint(), text()
 			case kindValue:
 				e.a, e.text = uint(), text()

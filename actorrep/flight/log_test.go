@@ -34,13 +34,13 @@ func TestLog(t *testing.T) {
 		case kindValue:
 			e.kind, e.b, e.text = kind, 0, []byte(strings.Repeat("y", rnd.IntN(6*maxShown)))
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).bytes(e.text)
-		case kindCall, kindView, kindCorrected:
+		case kindCall, kindView, kindCorrected, kindWaits:
 			e.kind, e.text = kind, []byte(strings.Repeat("z", rnd.IntN(20)))
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).uint(e.b).bytes(e.text)
-		case kindSent, kindGone:
+		case kindSent, kindGone, kindEnded:
 			e.kind, e.b = kind, 0
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a)
-		case kindAcked, kindLost, kindReceived, kindLook, kindBegan, kindEnded:
+		case kindAcked, kindLost, kindReceived, kindLook, kindBegan:
 			e.kind, e.a, e.b = kind, 0, 0
 			l.begin(kind, at, e.conn).uint(uint64(e.packet))
 		case kindOpening, kindBunch, kindAppears, kindCarried, kindClosing, kindUnsaid:

@@ -40,6 +40,7 @@ type shownFilm struct {
 	Classes []shownClass
 	Notes   []shownNote
 	Unsaid  list // [index of the actor, or -1 for all, "units", time]: all that the game has set and nobody is told of, from then on
+	Waits   list // as a connection's, of what holds for all
 	Actors  int  // how many lines are actors
 }
 
@@ -53,7 +54,9 @@ type shownFilm struct {
 //
 //	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
 //
-//	Began    when it began and Ended, 0 for not in this film, and Why it ended
+//	Waits    [index of the actor, 1 if it is about some units only, "units", when it was found, time, "reason"]: why the connection lacks an actor or units of
+//	         it, from then on; "" is that it doesn't any more. No units are the whole actor
+//	Began    when it began and Ended, 0 for not in this film, Heard when a packet last came before that, and Why it ended
 //	Views    [time, 0 none, 1 a place or 2 an actor's, index of the actor, [x, y, z]]: where it looks from, from then on
 //
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
@@ -69,8 +72,10 @@ type shownConn struct {
 	Set     list
 	Calls   list
 	Views   list
+	Waits   list
 	Began   float64 `json:",omitempty"`
 	Ended   float64 `json:",omitempty"`
+	Heard   float64 `json:",omitempty"`
 	Why     string  `json:",omitempty"`
 }
 
@@ -133,8 +138,23 @@ type builder struct {
 	closings map[[2]uint64][]carried // by connection and channel
 	byID     map[netguid.GUID][]int
 	unsaid   list
+	waits    list                // of all connections
+	waited   map[waited]waitText // the last of each
 	notes    []shownNote
 }
+
+// waited is what a reason is about, and waitText the reason.
+type (
+	waited struct {
+		conn  uint32
+		actor int
+		some  bool
+	}
+	waitText struct {
+		units uint64
+		text  string
+	}
+)
 
 func (b *builder) shows(e *entry) bool {
 	if e.kind >= kindLook && e.kind <= kindValue {
@@ -155,15 +175,23 @@ func (b *builder) add(e *entry) {
 		return
 	}
 	if e.kind == kindEnded {
-		why := netconn.CloseCode(e.packet).String()
-		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: "the connection ends: " + why, Actor: -1})
+		why, heard := netconn.CloseCode(e.packet).String(), 0.0
+		text := "the connection ends: " + why
+		if e.a > 0 {
+			heard = ms(e.at - time.Duration(e.a-1)*time.Microsecond)
+			text += fmt.Sprintf("; a packet last came at %.3f", heard/1000)
+		}
+		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: text, Actor: -1})
 		if c := b.conns[e.conn]; c != nil {
-			c.Ended, c.Why = at, why
+			c.Ended, c.Heard, c.Why = at, heard, why
 		}
 		return
 	}
 	switch e.kind {
 	case kindCarried, kindClosing: // of their bunches
+		return
+	case kindWaits:
+		b.wait(e, at)
 		return
 	case kindUnsaid:
 		if i := b.actor(netguid.GUID(e.a), at); i >= 0 || e.a == 0 {
@@ -171,11 +199,7 @@ func (b *builder) add(e *entry) {
 		}
 		return
 	}
-	c := b.conns[e.conn]
-	if c == nil {
-		c = &shownConn{ID: e.conn, Name: b.view.Names[e.conn]}
-		b.conns[e.conn] = c
-	}
+	c := b.connOf(e)
 	if e.kind == kindBegan {
 		c.Began = at
 		b.notes = append(b.notes, shownNote{At: at, Conn: e.conn, Text: "the connection begins", Actor: -1})
@@ -228,6 +252,41 @@ func (b *builder) add(e *entry) {
 		}
 		b.record(c, e, netguid.GUID(e.a), e.b, ofValues, at)
 	}
+}
+
+// connOf is the connection of an entry.
+func (b *builder) connOf(e *entry) *shownConn {
+	c := b.conns[e.conn]
+	if c == nil {
+		c = &shownConn{ID: e.conn, Name: b.view.Names[e.conn]}
+		b.conns[e.conn] = c
+	}
+	return c
+}
+
+// wait adds a reason, unless it is noted once more.
+func (b *builder) wait(e *entry, at float64) {
+	about := waited{e.conn, b.actor(netguid.GUID(e.a), at), e.packet&1 != 0}
+	if about.actor < 0 {
+		return
+	}
+	last, now := b.waited[about], waitText{e.b, strings.ToValidUTF8(string(e.text), "")}
+	found, list := at, &b.waits
+	if e.packet > 1 {
+		found = ms(e.at - time.Duration(e.packet>>1-1)*time.Microsecond)
+	}
+	if now == last && (now.text == "" || found < at) {
+		return
+	}
+	if b.waited[about] = now; e.conn != 0 {
+		list = &b.connOf(e).Waits
+	}
+	some := 0
+	if about.some {
+		some = 1
+	}
+	text, _ := json.Marshal(now.text) // a text has JSON
+	*list = fmt.Appendf(*list, "[%d,%d,\"%x\",%v,%v,%s],", about.actor, some, e.b, found, at, text)
 }
 
 // corrected adds a note of a correction.
@@ -356,7 +415,7 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("flight: %w", err)
 	}
-	b = &builder{view: v, names: f.names, client: f.shown != nil, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}}
+	b = &builder{view: v, names: f.names, client: f.shown != nil, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}, waited: map[waited]waitText{}}
 	for i, a := range s.actors {
 		b.byID[a.guid] = append(b.byID[a.guid], i)
 		if a.To < 0 {
@@ -382,6 +441,9 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 	if skip > 0 {
 		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, skip), "; ")
 	}
+	if f.refused >= 0 && (len(f.log) == 0 || f.refused >= f.log[0].first) {
+		cut = strings.TrimPrefix(fmt.Sprintf("%s; why connections lacked more than %d actors at once isn't kept", cut, maxWaits), "; ")
+	}
 	b.values, b.closings = map[[3]uint64][]carried{}, map[[2]uint64][]carried{}
 	each(func(e *entry, old bool) {
 		place := [2]uint64{uint64(e.conn), uint64(e.packet)}
@@ -405,7 +467,7 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 // write writes a document.
 func (b *builder) write(w io.Writer, head shownFilm) error {
 	s := b.scene
-	head.Steps, head.Classes, head.Notes, head.Actors, head.Unsaid = s.steps, s.classes, b.notes, len(s.actors), b.unsaid
+	head.Steps, head.Classes, head.Notes, head.Actors, head.Unsaid, head.Waits = s.steps, s.classes, b.notes, len(s.actors), b.unsaid, b.waits
 	to := base64.NewEncoder(base64.StdEncoding, w)
 	zip := gzip.NewWriter(to)
 	lines := json.NewEncoder(zip)

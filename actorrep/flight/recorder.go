@@ -66,8 +66,11 @@ type Recorder struct {
 	// unsaid is the units of actors that were noted as set without the world knowing.
 	unsaid map[netguid.GUID]layout.Mask
 	// views is where connections look from, by ID. step numbers the Steps.
-	views   map[uint32]*view
-	step    uint64
+	views map[uint32]*view
+	waits waits
+	step  uint64
+	// heard is when a packet last came from each connection that began and hasn't ended, by ID.
+	heard   map[uint32]time.Duration
 	scratch []byte
 }
 
@@ -116,7 +119,8 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if err := cfg.Save.check(); err != nil {
 		return nil, err
 	}
-	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, views: map[uint32]*view{}, callOf: map[procedure]uint64{}}
+	r := &Recorder{world: w, driver: d, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, views: map[uint32]*view{}, heard: map[uint32]time.Duration{}, callOf: map[procedure]uint64{}}
+	r.waits = waits{of: map[uint32]*connWaits{}, refused: -1}
 	pages := cfg.MaxBytes / pageBytes
 	r.log = log{pool: &r.pool, max: pages, keep: cfg.Keep}
 	if w.IsServer() {
@@ -170,6 +174,9 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 	case nettrace.PacketSent:
 		r.log.begin(kindSent, e.At, e.Conn).uint(uint64(e.PacketID)).uint(e.A)
 	case nettrace.PacketReceived:
+		if _, open := r.heard[e.Conn]; open { // one that has ended may still be answered
+			r.heard[e.Conn] = e.At
+		}
 		if r.shown != nil {
 			r.log.begin(kindReceived, e.At, e.Conn).uint(uint64(e.PacketID))
 		}
@@ -183,10 +190,16 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 				uint(uint64(e.ChSequence)<<2 | (e.A&nettrace.Close)/nettrace.Close<<1 | (e.A&nettrace.Open)/nettrace.Open)
 		}
 	case nettrace.ConnOpened:
+		r.heard[e.Conn] = e.At
 		r.log.begin(kindBegan, e.At, e.Conn).uint(0)
 	case nettrace.ConnClosed:
 		code := netconn.CloseCode(e.A)
-		r.log.begin(kindEnded, e.At, e.Conn).uint(uint64(code))
+		ago := uint64(0)
+		if at, ok := r.heard[e.Conn]; ok {
+			ago = uint64(max(e.At-at, 0)/time.Microsecond) + 1
+			delete(r.heard, e.Conn)
+		}
+		r.log.begin(kindEnded, e.At, e.Conn).uint(uint64(code)).uint(ago)
 		if r.saver.cfg.Left && left(code) {
 			_ = r.trigger(fmt.Sprintf("connection %d: %v", e.Conn, code), e.Conn, 0) // as many films as may be are there
 		}
@@ -201,6 +214,7 @@ func (r observer) Stepping() {
 	r.saveDue(r.world.Now())
 	r.checkClock(r.world.Now())
 	r.look()
+	r.waits.noted = 0
 }
 
 // A viewpoint that moves is noted at most once in viewEvery, and one that stands again after checkpoints: a log has only its last part.
@@ -250,6 +264,7 @@ func (r *Recorder) look() {
 		for id, v := range r.views {
 			if v.step != r.step {
 				delete(r.views, id)
+				r.forgetWaits(id)
 			}
 		}
 	}
@@ -425,7 +440,7 @@ func (r *Recorder) note(conn uint32, about netguid.GUID, text string) {
 // Take returns what is kept now. It copies nothing: a film holds its memory until nothing refers to it, and the recorder then allocates up
 // to as much again. So keep few films at a time.
 func (r *Recorder) Take() *Film {
-	f := &Film{log: take(r.log.pages), names: r.names, values: maxValues, entries: maxEntries}
+	f := &Film{log: take(r.log.pages), names: r.names, values: maxValues, entries: maxEntries, refused: r.waits.refused}
 	if r.shown != nil {
 		f.shown = r.shown.copy()
 		return f

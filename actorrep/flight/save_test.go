@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -238,11 +239,14 @@ func TestSaveLeft(t *testing.T) {
 		page := text(t, <-told.files)
 		require.Regexp(t, `<h1 id="title">connection \d+: timed out</h1>`, page)
 		d := readPage(t, page)
-		require.True(t, slices.ContainsFunc(d.Notes, func(n note) bool { return n.Text == "the connection ends: timed out" }))
 		require.Len(t, d.Cause, 3)
 		c := d.Conns[slices.IndexFunc(d.Conns, func(c *conn) bool { return c.ID == uint32(d.Cause[1]) })]
 		require.Equal(t, "timed out", c.Why)
-		require.Equal(t, c.Ended, d.Cause[0], "a film is opened at what had it saved")
+		require.Equal(t, c.Ended, d.Cause[0])
+		require.InDelta(t, 2000, c.Heard, 40, "when it fell silent")
+		require.True(t, slices.ContainsFunc(d.Notes, func(n note) bool {
+			return n.Text == fmt.Sprintf("the connection ends: timed out; a packet last came at %.3f", c.Heard/1000)
+		}))
 		require.InDelta(t, 0, c.Began, 300)
 		require.Positive(t, c.Began)
 		require.EqualValues(t, -1, d.Cause[2])

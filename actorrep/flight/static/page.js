@@ -11,7 +11,7 @@ async function unpack(text) {
   const raw = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
   const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
   const lines = (await new Response(stream).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
-  for (const key of ["Steps", "Classes", "Notes", "Unsaid"]) film[key] = film[key] || [];
+  for (const key of ["Steps", "Classes", "Notes", "Unsaid", "Waits"]) film[key] = film[key] || [];
   const rest = lines.slice(1);
   film.Actors = rest.slice(0, film.Actors);
   film.Conns = rest.slice(film.Actors.length);
@@ -221,6 +221,21 @@ function unsaid(n, p, time) {
   return at;
 }
 
+// waits is why an actor, or a part p of it, was kept from a connection at a time, as it was found then: for all connections, or for this one; undefined when nothing was
+// found. Some is that it is about some units only. What is about the whole actor comes first.
+function waits(c, n, p, time) {
+  for (const of of c ? [c, film] : [film]) {
+    if (!of.waitsOf) {
+      of.waitsOf = new Map();
+      for (const w of of.Waits || []) if (!of.waitsOf.get(w[0])?.push(w)) of.waitsOf.set(w[0], [w]);
+    }
+    for (const some of [0, 1]) {
+      const [, , units, found, , reason] = (of.waitsOf.get(n) || []).findLast(w => w[1] === some && w[3] <= time) || [];
+      if (reason && (units === "0" || p && overlap(units, unitsOf(film.Actors[n], p)))) return { some: some === 1, all: of === film, reason, text: reason + " (found at " + seconds(found) + ")" };
+    }
+  }
+}
+
 // came is the times at which a client's world set a part to values that came, in the film of a client that is shown alone.
 function came(c, n, p) {
   const units = unitsOf(film.Actors[n], p), key = "came " + n + " " + units;
@@ -408,7 +423,8 @@ function unsentChange(c, n, p, i) {
     return ["its channel was opened before the film began, so what it had then isn't known: " + (g ? "known from " + seconds(g.at) + " on, by packet " + g.packet.ID : "nothing of " + p.Name + " was sent since" + only), ""];
   }
   if (until < Infinity) return ["not sent: a newer value came " + (until - from).toFixed(0) + " ms later", "late"];
-  return ["set at " + seconds(from) + ", and not sent in this film" + only, over(c, from) ? "" : "apart"];
+  const kept = waits(c, n, p, t);
+  return ["set at " + seconds(from) + ", and not sent in this film" + only + (kept && !kept.some ? ": " + kept.text : ""), over(c, from) ? "" : "apart"];
 }
 
 // condition is a part's condition, "" for none; a place has that of the fields that are drawn for it, when they have one.
@@ -430,6 +446,8 @@ const explain = "Explain, on the inspector's page, says which while the game run
 function unsent(c, n) {
   const s = sight(c, n, t);
   if (s && s.away > s.within) return "nothing of it was sent in this film: not relevant: " + s.text;
+  const kept = waits(c, n, null, t);
+  if (kept) return "nothing of it was sent in this film: " + kept.text;
   const old = film.Actors[n].From === 0 && !(c.Began > film.Steps[0]) ? "nothing of it was sent in this film: its channel was opened before the film began and nothing has changed since, or it isn't relevant to this connection, " : "nothing of it was sent in this film: not relevant to this connection, ";
   return old + "of a class that the client lacks, dormant, or without a turn yet; " + (s ? s.text + "; " : "") + explain;
 }
@@ -489,7 +507,7 @@ function local(c, n, p, q, shown, came) {
 
 // missing says why a client doesn't show an actor, and how bad that is, as why does.
 function missing(c, n) {
-  if (over(c, t)) return ["the connection ended at " + seconds(c.Ended) + ": " + c.Why, ""];
+  if (over(c, t)) return ["the connection ended at " + seconds(c.Ended) + ": " + c.Why + (c.Heard ? "; a packet last came at " + seconds(c.Heard) : ""), ""];
   const list = (index(c).byActor.get(n) || []).filter(r => c.Sent[r.Packet].At <= t), r = list.findLast(r => r.Opens || r.Closes), k = r && c.Sent[r.Packet];
   const until = ((c.shown && c.shown.actors.get(n)) || []).filter(a => a.To >= 0 && c.shown.Steps[a.To] <= t).map(a => c.shown.Steps[a.To]).pop();
   if (!list.length) {
@@ -522,6 +540,8 @@ function compared(n, p, step, shown, lost) {
     add(p === film.Actors[n].Parts[0] ? lost[0] : "", lost[1]);
     return { s, c, q, v, bad, texts };
   }
+  const kept = conn && waits(conn, n, p, t);
+  if (kept && kept.some) add(kept.text, kept.all ? "kept" : ""); // switched off; or a reference to what isn't there: the client has its number
   if (!conn || v === s || c === s && !q) return { s, c, q, v, bad, texts };
   const end = q && ended(conn, n, t); // a client keeps what was torn off
   if (end) {
@@ -564,6 +584,8 @@ function showActors() {
 function showFields() {
   const a = film.Actors[actor], step = stepAt(t);
   el("which").textContent = a ? nameOf(a) + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
+  const reasons = a && !film.Client ? [null, ...a.Parts].map(p => waits(conn, actor, p, t)).filter(w => w && !(conn && over(conn, t))).map(w => (w.all ? "" : nameOfConn(conn) + ": ") + w.text) : [];
+  el("reason").textContent = [...new Set(reasons)].join("; ");
   const list = a && exists(a, step) ? a.Parts : [], shown = shownAt(conn, actor, t), lost = list.length && gone(conn, actor) ? missing(conn, actor) : null;
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
   const made = list.map(p => {
@@ -779,12 +801,12 @@ function showExplain() {
   el("explain").href = "./?" + q;
 }
 
-// openAt is the moment at which a film is opened: what had it saved, or else its end; when the connection isn't there any more then, the last moment at which it was.
+// openAt is the moment at which a film is opened: what had it saved, or else its end; when the connection isn't there any more then, the last moment at which it was heard.
 function openAt() {
   const end = film.Steps[film.Steps.length - 1];
   let at = film.Cause ? Math.min(film.Cause[0], end) : end;
   if (conn && conn.shown && conn.shown.Steps.length) at = Math.min(at, Math.max(conn.shown.Steps[conn.shown.Steps.length - 1], film.Steps[0]));
-  if (conn && over(conn, at)) at = conn.Ended - 0.001;
+  if (conn && over(conn, at)) at = Math.min(conn.Heard || Infinity, conn.Ended - 0.001);
   return film.Steps[Math.max(0, stepAt(at))];
 }
 

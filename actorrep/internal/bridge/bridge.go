@@ -69,6 +69,14 @@ type Observer interface {
 	// Unsaid says which units of an actor the game has set without the world knowing, so that nobody gets them: none, or those of an actor
 	// that sleeps or that aren't compared by themselves. It is told of some actors in each Step, in turns.
 	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)
+	// Waits says why a connection has no actor, or not the values of some units, and that it has when the reason is 0. It is told of some pairs of a connection and
+	// an actor in each Step, in turns, also of what it was told before. When it returns true, Why is called at once with the reason in words.
+	Waits(wait Wait) bool
+	Why(wait Wait, text string)
+	// Room reports whether it is to be told of more of them in this Step.
+	Room() bool
+	// Waited says that all actors were looked at for a connection, since it was last called for that; nil is what holds for all.
+	Waited(conn channel.Conn)
 	// Called says that a procedure's call was sent, or came.
 	Called(c Call)
 	// Corrected says that an actor's prediction was corrected; see the variable of this name. off is valid until it returns.
@@ -80,6 +88,15 @@ type Sent struct {
 	Actor  netguid.GUID
 	Units  layout.Mask // of the actor that are in it
 	Waited string      // why these had to wait, in words; "" when they didn't
+}
+
+// Wait is why a connection has no actor, or not the values of some units. An actor may have one that is about Some units besides one that isn't.
+type Wait struct {
+	Conn   channel.Conn // nil when it holds for all
+	Actor  netguid.GUID
+	Some   bool
+	Units  layout.Mask // it is about; 0 is the whole actor
+	Reason uint8       // an actorrep.Reason; 0 for none
 }
 
 // Call is a procedure's call between two ends.

@@ -177,12 +177,14 @@ func TestClientsFilm(t *testing.T) {
 // one that is relevant to its owner only.
 type Crate struct {
 	actorrep.Base
-	Kind string              `net:""`
-	Fill int32               `net:""`
-	Note string              `net:"owner"`
-	X    int32               `net:"" interp:""`
-	Zero int32               `net:""`
-	Sum  actorrep.Var[int32] `net:""`
+	Kind string               `net:""`
+	Fill int32                `net:""`
+	Note string               `net:"owner"`
+	X    int32                `net:"" interp:""`
+	Zero int32                `net:""`
+	Sum  actorrep.Var[int32]  `net:""`
+	To   actorrep.Ref[*Crate] `net:""`
+	Off  int32                `net:"custom"`
 }
 
 // Ghost is of a class that the client doesn't register.
@@ -217,6 +219,8 @@ func whyFilm(t *testing.T, lateAt *time.Duration) string {
 				crates[kind].SetOnlyOwner(kind == "hidden")
 				require.NoError(t, w.Spawn(crates[kind]))
 			}
+			crates["honest"].To, crates["honest"].Off = actorrep.RefTo(crates["hidden"]), 7
+			require.NoError(t, crates["honest"].SetCondition("Off", false))
 		} else if d, err = driver.Dial("10.0.0.1:7777", cfg); err == nil {
 			mine, err = flight.New(w, d, flight.Config{})
 		}
@@ -375,7 +379,7 @@ func TestWhy(t *testing.T) {
 	fields, actors = of("ghost", 8)
 	require.NotContains(t, actors[0], "apart")
 	require.Contains(t, actors[0], "not there")
-	require.Contains(t, fields["Kind"][0], "not there|nothing of it was sent in this film: not relevant to this connection, of a class that the client lacks")
+	require.Regexp(t, `not there\|nothing of it was sent in this film: actorrep: the client has no such class; register it there under the same name: "Ghost" \(found at \d\.\d+\)$`, fields["Kind"][0])
 	fields, actors = of("late", lateAt.Seconds()+0.03, 9)
 	require.Regexp(t, `late.*not there`, actors[0])
 	require.Regexp(t, `late\|Kind\|late\|not known\|not there\|in flight: the opening of its channel, in packet \d+$`, fields["Kind"][0])
@@ -392,7 +396,14 @@ func TestWhy(t *testing.T) {
 	fields, actors = of("hidden", 8)
 	require.NotContains(t, actors[0], "apart")
 	require.Contains(t, actors[0], "not there")
-	require.Contains(t, fields["Kind"][0], "not there|nothing of it was sent in this film: not relevant")
+	require.Regexp(t, `not there\|nothing of it was sent in this film: not relevant: only its owner sees it \(found at \d\.\d+\)$`, fields["Kind"][0])
+	var reason string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Text("#reason", &reason)))
+	require.Regexp(t, `^connection \d+: not relevant: only its owner sees it \(found at \d\.\d+\)$`, reason)
+	// A reference to what the client doesn't have, and a field that is switched off.
+	fields, _ = of("honest", 8)
+	require.Regexp(t, `^\|To\|actor \d+\|actor \d+\|actor \d+\|sent, but actor \d+ isn't at the client \(found at \d\.\d+\)$`, fields["To"][0])
+	require.Regexp(t, `^kept\|Off\|0\|not sent\|0\|switched off \(found at \d\.\d+\)$`, fields["Off"][0])
 	shoot(t, ctx, "why")
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -167,14 +167,17 @@ func TestSavedFilm(t *testing.T) {
 		chromedp.Poll(`film && document.querySelectorAll("#notes div").length > 0`, nil)))
 	shoot(t, ctx, "saved")
 
-	// It opens right before Ann's connection ends, with it.
+	// It opens when Ann was last heard, with her connection, and says when that was.
 	var opened, until []float64
 	var rows []string
-	eval(`return [t, conn.Ended, film.Cause[0]]`, &opened)
-	require.Greater(t, opened[1], 1000.0*darkAt)
-	require.InDelta(t, opened[1], opened[0], 40)
-	require.Less(t, opened[0], opened[1])
+	eval(`return [t, conn.Ended, film.Cause[0], conn.Heard]`, &opened)
+	require.Greater(t, opened[1], 1000.0*darkAt+10_000)
+	require.InDelta(t, 1000.0*darkAt, opened[0], 100)
+	require.InDelta(t, opened[3], opened[0], 20)
 	require.Equal(t, opened[1], opened[2])
+	var ends []string
+	eval(`return film.Notes.filter(n => n.Text.startsWith("the connection ends")).map(n => n.Text)`, &ends)
+	require.Equal(t, []string{"the connection ends: timed out; a packet last came at " + str(opened[3]/1000)}, ends)
 	eval(`return [el("title").textContent, el("now").textContent, location.hash, conn.Why]`, &rows)
 	require.Contains(t, rows[0], "timed out")
 	require.Equal(t, "timed out", rows[3])
@@ -201,7 +204,7 @@ func TestSavedFilm(t *testing.T) {
 	end := opened[1]/1000 + 0.5
 	eval(`return [await row("chest", "Once", `+str(end)+`), await row("chest", "(x)", `+str(end)+`), ofActor("chest")]`, &rows)
 	require.Equal(t, `picked|Once|5|not there||`, rows[0])
-	require.Regexp(t, `^picked\|\(x\)\|[\d.]+\|not there\|\|the connection ended at [\d.]+: timed out$`, rows[1])
+	require.Regexp(t, `^picked\|\(x\)\|[\d.]+\|not there\|\|the connection ended at [\d.]+: timed out; a packet last came at (19\.9|20\.0)\d+$`, rows[1])
 	require.Regexp(t, `^picked\|.*\|not there$`, rows[2])
 
 	// A field that is sent when a channel opens only: red, with both ends' curves, one reason in the row and in the table, and a note.
