@@ -34,7 +34,7 @@ type class struct {
 	onlyOwner bool
 
 	notifySpawn bool
-	tellsRefs   layout.Mask // units with references and a notify
+	tellsRefs   layout.Mask // units with references and a notify, or callbacks
 	initializes bool        // it implements Initializer
 }
 
@@ -168,9 +168,11 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 			return nil, fmt.Errorf("%w: %v.%s must take nothing: a fast array has callbacks that know what was", ErrNotify, t, f.Notify)
 		}
 		c.notify = append(c.notify, n)
-		if n.method.IsValid() {
-			c.tellsRefs |= f.Mask & l.Referring
+		refers := f.Mask & l.Referring
+		if !n.method.IsValid() {
+			refers &= l.Fasts // they may have callbacks
 		}
+		c.tellsRefs |= refers
 	}
 	_, c.initializes = a.(Initializer)
 	l.Zeros = c.initializes

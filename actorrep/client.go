@@ -54,6 +54,7 @@ type client struct {
 	tidied    bool                      // forgetGone has run since the last Step
 	orphaned  []*Base                   // gone, with components that look for a parent; see settleOrphans
 	referring []*Base                   // with references that have notifies; see refer
+	refs      []netguid.GUID            // for the references of a field
 	missed    map[netguid.GUID]struct{} // actors that have disappeared since missReferences
 	tidyAt    int                       // its length from which on those that are over are dropped first
 	follows   *World                    // of the server that the player leaves
@@ -366,21 +367,75 @@ func (c *client) missReferences() {
 	c.referring = slices.DeleteFunc(c.referring, func(b *Base) bool { return b.world != c.world })
 	for _, b := range c.referring {
 		for field := range b.class.layout.Fields {
-			for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
-				for id := range b.class.layout.References(b.ptr, bits.TrailingZeros64(rest)) {
-					if _, gone := c.missed[id]; !gone {
-						continue
-					}
-					if c.world.byGUID[id] == nil {
-						c.wait(id, unmapped{b.guid, field})
-					} else if !b.mirror.noted(field) {
-						b.mirror.noteChange(field, b.mirror.copyField(field))
-					}
+			if !b.tells(field) {
+				continue
+			}
+			for _, id := range c.references(b, field) {
+				if _, gone := c.missed[id]; !gone {
+					continue
 				}
+				if c.world.byGUID[id] == nil {
+					c.wait(id, unmapped{b.guid, field})
+					continue
+				}
+				b.elementsOf(id, field)
+				b.mirror.noteCame(field)
 			}
 		}
 	}
 	clear(c.missed)
+}
+
+// references is what a field refers to of which the game may be told. It is valid until the next call.
+func (c *client) references(b *Base, field int) []netguid.GUID {
+	c.refs = c.refs[:0]
+	for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
+		c.refs = b.class.layout.References(c.refs, b.ptr, bits.TrailingZeros64(rest))
+	}
+	return c.refs
+}
+
+// tells reports whether the game is told when an actor comes to which a field refers: by its notify, or by a fast array's callback.
+func (b *Base) tells(field int) bool {
+	m := b.class.tellsRefs & b.class.layout.Fields[field].Mask
+	return m != 0 && (b.class.notify[field].method.IsValid() || b.class.layout.Listens(b.ptr, m))
+}
+
+// came has the next Step tell that an actor has come, if a field refers to it.
+func (b *Base) came(id netguid.GUID, field int) {
+	if b.elementsOf(id, field) || !b.mirror.noted(field) && slices.Contains(b.world.client.references(b, field), id) {
+		b.mirror.noteCame(field)
+	}
+}
+
+// elementsOf has the elements of a field's fast arrays that refer to an actor told of in the next Step. It reports whether there are any.
+func (b *Base) elementsOf(id netguid.GUID, field int) bool {
+	return b.class.layout.Arrived(b.ptr, b.class.tellsRefs&b.class.layout.Fields[field].Mask, id)
+}
+
+// noteCame has the next Step call a field's notify since an actor has come to which it refers.
+func (m *mirror) noteCame(field int) {
+	if m.noted(field) {
+		return
+	}
+	var old reflect.Value
+	if m.b.class.notify[field].withOld {
+		old = m.copyField(field)
+	}
+	m.noteChange(field, old)
+}
+
+// waitForElements has the references of fast arrays wait whose callbacks the game may have set since their elements came.
+func (c *client) waitForElements(b *Base) {
+	for field, n := range b.class.notify {
+		if n.fast && b.tells(field) {
+			for _, id := range c.references(b, field) {
+				if id.Valid() && c.world.byGUID[id] == nil {
+					c.wait(id, unmapped{b.guid, field})
+				}
+			}
+		}
+	}
 }
 
 // refer notes that an actor has references with notifies.
@@ -393,18 +448,6 @@ func (c *client) refer(b *Base) {
 }
 
 const leastReferring = 16
-
-// refersTo reports whether a field that has a notify refers to an actor.
-func (b *Base) refersTo(id netguid.GUID, field int) bool {
-	for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
-		for other := range b.class.layout.References(b.ptr, bits.TrailingZeros64(rest)) {
-			if other == id {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // arrived calls for the notifies of references that waited for an actor.
 func (c *client) arrived(b *Base) {
@@ -424,8 +467,8 @@ func (c *client) arrived(b *Base) {
 			if of.parent == nil && of.mirror.parent == b.guid {
 				of.adopt(b)
 			}
-		case u.field < len(of.class.layout.Fields) && !of.mirror.noted(u.field) && of.refersTo(b.guid, u.field):
-			of.mirror.noteChange(u.field, of.mirror.copyField(u.field))
+		case u.field < len(of.class.layout.Fields):
+			of.came(b.guid, u.field)
 		}
 	}
 }
@@ -590,6 +633,9 @@ func (c *client) tell(e *event) {
 		}
 		if w.cfg.Spawned != nil {
 			w.cfg.Spawned(e.a)
+		}
+		if b := e.a.base(); b.world == w && b.class.tellsRefs&b.class.layout.Fasts != 0 {
+			c.waitForElements(b)
 		}
 		if len(e.fields) > 0 {
 			c.notify(e)

@@ -276,8 +276,10 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		units.Unread = nil
 	}
 	if own.Refers() {
-		tells := m.b.class.tellsRefs&m.b.class.layout.Fields[field].Mask != 0
-		for id := range own.References(m.b.ptr) {
+		c := m.world.client
+		c.refs = own.References(c.refs[:0], m.b.ptr, true)
+		tells := m.b.tells(field)
+		for _, id := range c.refs {
 			m.checkReference(id, field, tells)
 		}
 	}

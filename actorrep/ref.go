@@ -11,7 +11,8 @@ import "github.com/bunchnet/bunchnet/actorrep/netguid"
 //	if t := s.Target.In(s.World()); t != nil { ... }      // anywhere
 //
 // The zero Ref refers to nothing. Refs to the same actor are equal. A Ref field's notify is called when the field refers
-// to another actor, and each time the actor that it refers to appears on the client.
+// to another actor, and each time the actor that it refers to appears on the client. So is that of a slice or fast array with
+// Refs, and a fast array's OnChange is called for the elements that refer to the actor.
 type Ref[T Actor] struct{ id netguid.GUID }
 
 // RefTo returns a reference to a spawned actor. For nil, or an actor that isn't spawned, it is the zero Ref.

@@ -2,6 +2,7 @@ package actorrep_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -40,6 +42,10 @@ type watcher struct {
 		N   uint8
 		Who [2]actorrep.Ref[*watcher]
 	} `net:"notify=OnIn"`
+	Bag   fastarray.List[sighting]                     `net:"notify=OnBag"`
+	Table fastarray.Map[uint8, actorrep.Ref[*watcher]] `net:""`
+
+	elements map[string][]sight // of Bag and Table, by element, as it was when the game was told last
 
 	knows  map[string][]sight // by field, as it was when the game was told last
 	times  map[string]int     // notifies of this Step
@@ -53,15 +59,40 @@ type sight struct {
 	a  actorrep.Actor
 }
 
-func (w *watcher) sights() map[string][]sight {
-	at := func(ids ...netguid.GUID) (list []sight) {
-		for _, id := range ids {
-			list = append(list, sight{id, w.World().Find(id)})
-		}
-		return list
+func (w *watcher) at(ids ...netguid.GUID) (list []sight) {
+	for _, id := range ids {
+		list = append(list, sight{id, w.World().Find(id)})
 	}
+	return list
+}
+
+func (w *watcher) of(s sighting) []sight {
+	list := w.at(s.Who.GUID())
+	for _, r := range s.Also {
+		list = append(list, w.at(r.GUID())...)
+	}
+	return list
+}
+
+// inLists is the references in the elements of Bag and Table.
+func (w *watcher) inLists() map[string][]sight {
+	m := map[string][]sight{}
+	for id, s := range w.Bag.All {
+		m[fmt.Sprint("Bag ", id)] = w.of(s)
+	}
+	for k, r := range w.Table.All {
+		m[fmt.Sprint("Table ", k)] = w.at(r.GUID())
+	}
+	return m
+}
+
+func (w *watcher) sights() map[string][]sight {
+	at := w.at
 	m := map[string][]sight{"One": at(w.One.GUID()), "Bare": at(w.Bare), "Fixed": at(w.Fixed[0].GUID(), w.Fixed[1].GUID(), w.Fixed[2].GUID()), "Set": at(w.Set.Get().GUID()),
-		"Own": at(w.Own.GUID()), "In": at(w.In.Who[0].GUID(), w.In.Who[1].GUID()), "Many": nil, "Deep": nil, "Far": nil}
+		"Own": at(w.Own.GUID()), "In": at(w.In.Who[0].GUID(), w.In.Who[1].GUID()), "Many": nil, "Deep": nil, "Far": nil, "Bag": nil}
+	for _, s := range w.Bag.All {
+		m["Bag"] = append(m["Bag"], w.of(s)...)
+	}
 	for _, r := range w.Many {
 		m["Many"] = append(m["Many"], at(r.GUID())...)
 	}
@@ -81,7 +112,27 @@ func (w *watcher) sights() map[string][]sight {
 	return m
 }
 
-func (w *watcher) Spawned()   { w.knows, w.times = w.sights(), map[string]int{} }
+func (w *watcher) Spawned() {
+	w.knows, w.times, w.elements = w.sights(), map[string]int{}, w.inLists()
+	tell := func(name string, was, now []sight) {
+		if known := w.elements[name]; len(was) > 0 && !slices.EqualFunc(known, was, func(a, b sight) bool { return a.id == b.id }) {
+			w.times[name] = 100 // what is told as the old value isn't what was told last
+		}
+		w.times[name]++
+		if w.elements[name] = now; now == nil {
+			delete(w.elements, name)
+		}
+	}
+	w.Bag.OnAdd = func(id fastarray.ID, v sighting) { tell(fmt.Sprint("Bag ", id), nil, w.of(v)) }
+	w.Bag.OnChange = func(id fastarray.ID, old, v sighting) { tell(fmt.Sprint("Bag ", id), w.of(old), w.of(v)) }
+	w.Bag.OnRemove = func(id fastarray.ID, old sighting) { tell(fmt.Sprint("Bag ", id), w.of(old), nil) }
+	w.Table.OnAdd = func(k uint8, v actorrep.Ref[*watcher]) { w.elements[fmt.Sprint("Table ", k)] = w.at(v.GUID()) } // it may have been removed in the same Step
+	w.Table.OnChange = func(k uint8, old, v actorrep.Ref[*watcher]) {
+		tell(fmt.Sprint("Table ", k), w.at(old.GUID()), w.at(v.GUID()))
+	}
+	w.Table.OnRemove = func(k uint8, old actorrep.Ref[*watcher]) { tell(fmt.Sprint("Table ", k), w.at(old.GUID()), nil) }
+}
+
 func (w *watcher) Destroyed() {}
 
 func (w *watcher) told(field string) {
@@ -103,18 +154,25 @@ func (w *watcher) OnFar()   { w.told("Far") }
 func (w *watcher) OnSet()   { w.told("Set") }
 func (w *watcher) OnOwn()   { w.told("Own") }
 func (w *watcher) OnIn()    { w.told("In") }
+func (w *watcher) OnBag()   { w.told("Bag") }
 
 // untold says of which reference the game wasn't told: it refers to another actor than when the game was told last, or its actor has come since.
 func (w *watcher) untold() string {
 	if w.knows == nil {
 		return ""
 	}
-	for field, now := range w.sights() {
+	all, knows := w.sights(), maps.Clone(w.knows)
+	maps.Copy(all, w.inLists())
+	maps.Copy(knows, w.elements)
+	if len(all) != len(knows) {
+		return fmt.Sprintf("%d fields and elements, told %d", len(all), len(knows))
+	}
+	for field, now := range all {
 		if w.times[field] > 1 {
 			return fmt.Sprint(field, " told ", w.times[field], " times in a Step")
 		}
-		was := w.knows[field]
-		if len(now) != len(was) {
+		was, known := knows[field]
+		if len(now) != len(was) || !known {
 			return fmt.Sprintf("%s has %d references, told %d", field, len(now), len(was))
 		}
 		for i, s := range now {
@@ -188,7 +246,24 @@ func referencesAreTold(t *testing.T, seed uint64, steps int) {
 		i, j := w.Rand.IntN(len(watchers)), w.Rand.IntN(len(beacons))
 		a := watchers[i]
 		p := w.Lines[w.Rand.IntN(len(w.Lines))].Peer
-		switch w.Rand.IntN(20) {
+		switch w.Rand.IntN(26) {
+		case 20, 21, 22:
+			var ids []fastarray.ID
+			for id := range a.Bag.All {
+				ids = append(ids, id)
+			}
+			if len(ids) == 0 || len(ids) < 6 && w.Rand.IntN(3) == 0 {
+				_, err := a.Bag.Add(sightingOf())
+				require.NoError(t, err)
+			} else if id := ids[w.Rand.IntN(len(ids))]; w.Rand.IntN(4) == 0 {
+				require.NoError(t, a.Bag.Remove(id))
+			} else {
+				require.NoError(t, a.Bag.Set(id, sightingOf()))
+			}
+		case 23, 24:
+			require.NoError(t, a.Table.Set(uint8(w.Rand.IntN(5)), toW()))
+		case 25:
+			require.NoError(t, a.Table.Delete(uint8(w.Rand.IntN(5))))
 		case 0:
 			a.One = toB()
 		case 1:

@@ -29,6 +29,9 @@
 // that changed twice is reported once, with the value before the first change. The elements that the list has when the
 // actor appears are there in Spawned and aren't reported. A server gets no callbacks. A client's game can't change the list.
 //
+// Elements may have references to actors (actorrep.Ref). When the actor appears to which an element refers, OnChange is called with the same
+// value as old and new one, and then the list's notify.
+//
 // # On the wire
 //
 //	1          all: what follows is the whole list

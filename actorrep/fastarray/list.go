@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -68,7 +69,9 @@ type List[T any] struct {
 
 	// on a client
 	queue, told []note[T]
-	cancelled   int // cancelled notes in queue
+	cancelled   int            // cancelled notes in queue
+	fresh       []ID           // elements that the last update set, if they may refer to actors
+	refs        []netguid.GUID // of an element
 }
 
 type item[T any] struct {

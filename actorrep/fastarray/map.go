@@ -1,6 +1,9 @@
 package fastarray
 
-import "github.com/bunchnet/bunchnet/bunch/bitio"
+import (
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
 
 // Map is a replicated map: a List of keys and values, with the same bounds, that has each key once. The zero Map is
 // empty and ready to use. It belongs to its actor and must not be copied. Don't change what a value points to in place:
@@ -148,6 +151,23 @@ func (m *Map[K, V]) NetTell(tell bool) {
 	clear(m.added)
 	m.added = m.added[:0]
 }
+
+// NetRefers reports whether keys or values may refer to actors.
+func (m *Map[K, V]) NetRefers() bool { return m.list.NetRefers() }
+
+// NetReferences appends the references of keys and values.
+func (m *Map[K, V]) NetReferences(list []netguid.GUID, fresh bool) []netguid.GUID {
+	return m.list.NetReferences(list, fresh)
+}
+
+// NetArrived notes a change of the keys that, or whose values, refer to an actor that has come.
+func (m *Map[K, V]) NetArrived(id netguid.GUID) bool {
+	m.listen()
+	return m.list.NetArrived(id)
+}
+
+// NetListens reports whether the game is told of changed keys.
+func (m *Map[K, V]) NetListens() bool { return m.OnChange != nil }
 
 // NetBind sets what to call after each change.
 func (m *Map[K, V]) NetBind(changed func()) { m.list.NetBind(changed) }

@@ -16,6 +16,7 @@ func (l *List[T]) NetRead(r *bitio.Reader) error {
 	}
 	l.mirror = true
 	l.tidy()
+	l.fresh = l.fresh[:0]
 	all, version := r.ReadBool(), r.ReadIntPacked()
 	if all {
 		return l.readAll(r, version)
@@ -148,6 +149,7 @@ func (l *List[T]) readChange(r *bitio.Reader, i int, m layout.Mask) error {
 	}
 	if l.differ(&was, &it.value, m, true) != 0 {
 		l.noteChanged(i, was)
+		l.refresh(it.id)
 	}
 	return nil
 }
@@ -162,6 +164,7 @@ func (l *List[T]) readNew(r *bitio.Reader, id ID) error {
 		return r.Err()
 	}
 	l.noteAdded(i)
+	l.refresh(id)
 	return nil
 }
 
@@ -228,7 +231,7 @@ func (l *List[T]) NetKeep() error {
 	if len(l.items) > Max || l.bits > MaxBytes*8 {
 		return ErrFull
 	}
-	l.mirror, l.last, l.queue, l.cancelled = false, l.lastID(), nil, 0
+	l.mirror, l.last, l.queue, l.cancelled, l.fresh, l.refs = false, l.lastID(), nil, 0, nil, nil
 	l.forgotten = l.version // clients with an older version get the whole list
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -32,6 +33,18 @@ type Marker interface {
 type Teller interface {
 	// NetTell is called within a client's Step: tell what came since the last time, or just forget it.
 	NetTell(tell bool)
+}
+
+// Referencer may be implemented by a FastArray whose elements may refer to actors.
+type Referencer interface {
+	// NetRefers reports whether elements of its type may. It is asked of a zero value.
+	NetRefers() bool
+	// NetReferences appends the references of its elements to list; with fresh only of those that the last NetRead set.
+	NetReferences(list []netguid.GUID, fresh bool) []netguid.GUID
+	// NetArrived has the next NetTell tell of the elements that refer to an actor, which has come, and reports whether there are any.
+	NetArrived(id netguid.GUID) bool
+	// NetListens reports whether NetTell would tell of them.
+	NetListens() bool
 }
 
 // Keeper may be implemented by a FastArray that a server takes over from another one.
@@ -68,6 +81,26 @@ func (l *Layout) Tell(obj unsafe.Pointer, m Mask, tell bool) {
 			t.NetTell(tell)
 		}
 	}
+}
+
+// Arrived has the fast arrays among the units of m tell of the elements that refer to an actor, which has come, and reports whether there are any.
+func (l *Layout) Arrived(obj unsafe.Pointer, m Mask, id netguid.GUID) (any bool) {
+	for m &= l.Fasts & l.Referring; m != 0; m &= m - 1 {
+		if l.Units[bits.TrailingZeros64(m)].pointer(obj).Interface().(Referencer).NetArrived(id) {
+			any = true
+		}
+	}
+	return any
+}
+
+// Listens reports whether the fast arrays among the units of m would tell of that.
+func (l *Layout) Listens(obj unsafe.Pointer, m Mask) bool {
+	for m &= l.Fasts & l.Referring; m != 0; m &= m - 1 {
+		if l.Units[bits.TrailingZeros64(m)].pointer(obj).Interface().(Referencer).NetListens() {
+			return true
+		}
+	}
+	return false
 }
 
 // Keep makes the fast arrays of the value at obj, which were read, this end's own.

@@ -244,6 +244,9 @@ func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options)
 	if err := l.addBlob(t, offset, path, o, Fast); err != nil {
 		return err
 	}
+	if r, ok := reflect.New(t).Interface().(Referencer); ok {
+		l.Units[first].refers = r.NetRefers()
+	}
 	if reflect.PointerTo(t).Implements(markType) {
 		l.Vars = append(l.Vars, VarField{Offset: offset, Type: t, from: first, to: first + 1})
 		l.push(first)

@@ -135,6 +135,7 @@ type Unit struct {
 	words   int  // of a group
 	array   int  // the outermost array that it is an element of, counted from 1
 	pushed  bool // it is in a field that marks itself
+	refers  bool // it is a fast array whose elements may refer to actors
 	blob    int  // blob of a Shadow
 	typ     reflect.Type
 	elem    *Layout // of a slice's elements, or what a pointer points to

@@ -324,47 +324,41 @@ func (u *Unit) readSlice(r *bitio.Reader, obj unsafe.Pointer, n int, mem *Memory
 	}
 }
 
-// References calls yield for each reference in a unit of the value at obj.
-func (l *Layout) References(obj unsafe.Pointer, unit int) func(yield func(netguid.GUID) bool) {
-	return l.Units[unit].References(obj)
+// References appends the references in a unit of the value at obj to list.
+func (l *Layout) References(list []netguid.GUID, obj unsafe.Pointer, unit int) []netguid.GUID {
+	return l.Units[unit].References(list, obj, false)
 }
 
-// References calls yield for each reference in the unit, of the value at obj.
-func (u *Unit) References(obj unsafe.Pointer) func(yield func(netguid.GUID) bool) {
-	return func(yield func(netguid.GUID) bool) { u.references(obj, yield) }
+// AllReferences appends those in all units.
+func (l *Layout) AllReferences(list []netguid.GUID, obj unsafe.Pointer) []netguid.GUID {
+	for m := l.Referring; m != 0; m &= m - 1 {
+		list = l.References(list, obj, bits.TrailingZeros64(m))
+	}
+	return list
 }
 
-// Refers reports whether the unit is a reference, or a slice or pointer that leads to some.
+// Refers reports whether the unit is a reference, or a slice, pointer or fast array that leads to some.
 func (u *Unit) Refers() bool {
-	return u.Kind == Ref || (u.Kind == Slice || u.Kind == Pointer) && u.elem.Referring != 0
+	return u.Kind == Ref || u.refers || (u.Kind == Slice || u.Kind == Pointer) && u.elem.Referring != 0
 }
 
-func (u *Unit) references(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
+// References appends the references in the unit, of the value at obj, to list; of a fast array with fresh, those of elements that were read last.
+func (u *Unit) References(list []netguid.GUID, obj unsafe.Pointer, fresh bool) []netguid.GUID {
 	p := unsafe.Add(obj, u.offsets[0])
 	switch u.Kind {
 	case Ref:
-		return yield(*(*netguid.GUID)(p))
+		list = append(list, *(*netguid.GUID)(p))
 	case Slice:
 		h := *(*sliceHeader)(p)
 		for i := range h.len {
-			if !u.elem.referencesIn(unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), yield) {
-				return false
-			}
+			list = u.elem.AllReferences(list, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
 		}
 	case Pointer:
 		if to := *(*unsafe.Pointer)(p); to != nil {
-			return u.elem.referencesIn(to, yield)
+			list = u.elem.AllReferences(list, to)
 		}
+	case Fast:
+		list = u.pointer(obj).Interface().(Referencer).NetReferences(list, fresh)
 	}
-	return true
-}
-
-// referencesIn calls yield for each reference in the value at obj.
-func (l *Layout) referencesIn(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
-	for m := l.Referring; m != 0; m &= m - 1 {
-		if !l.Units[bits.TrailingZeros64(m)].references(obj, yield) {
-			return false
-		}
-	}
-	return true
+	return list
 }
