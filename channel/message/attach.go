@@ -24,13 +24,14 @@ type Attached struct {
 	closed bool
 	ticked bool          // Tick was called
 	first  time.Duration // when it was first awaited; 0 before
+	vainAt time.Duration // when Receive last had room to tell of and couldn't; -1 never
 	buf    [1024]byte
 	w      bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
 
 // Attach returns a handler for a channel: give it to Table.Open, or return it from a Type's Accept.
 func Attach(q *Queue) *Attached {
-	a := &Attached{Queue: q}
+	a := &Attached{Queue: q, vainAt: -1}
 	q.cfg.Budget = min(q.cfg.Budget, len(a.buf)*8) // a message that fits the budget fits a packet
 	q.cfg.MaxBits = min(q.cfg.MaxBits, len(a.buf)*8)
 	return a
@@ -120,9 +121,20 @@ func (a *Attached) SendEncoded(e *Encoded) error {
 // Receive is Queue.Receive. It also tells the peer of the room it makes, so an end that only receives needn't call Tick.
 func (a *Attached) Receive() (Message, *Kind) {
 	if a.ch != nil && a.creditDue(false) {
-		a.Tick(a.ch.Conn().Now())
+		a.tellRoom(a.ch.Conn().Now())
 	}
 	return a.Queue.Receive()
+}
+
+// tellRoom tells the peer of room that Receive has made. Where nothing may be sent it waits for the next tick, as a Receive for each message of a flood would look through
+// all that waits.
+func (a *Attached) tellRoom(now time.Duration) {
+	if now == a.vainAt {
+		return
+	}
+	if a.Tick(now); a.creditDue(false) {
+		a.vainAt = now
+	}
 }
 
 // Tick writes what is due, in as many packets as the connection's bandwidth allows now. Call it once a
