@@ -2,11 +2,13 @@ package netconn
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // TestWrittenBeforeClose: what the SendBuffer holds for a channel when the peer's close of it arrives must not
@@ -79,4 +81,36 @@ func TestLastAcks(t *testing.T) {
 	h.deliver(1)
 	require.True(t, h.conns[0].Closed())
 	require.Zero(t, h.conns[0].Result().Unacked)
+}
+
+// TestSilentPeerEndsALongLinger: a close waits no longer than Timeout for a peer that isn't heard, however long LingerTimeout is, and as long as that for one that is heard.
+func TestSilentPeerEndsALongLinger(t *testing.T) {
+	const timeout = 5 * time.Second
+	for _, c := range []struct{ linger, timeout, ends time.Duration }{
+		{time.Hour, timeout, timeout}, {time.Second, timeout, time.Second}, {8 * time.Second, -1, 8 * time.Second},
+	} {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(_ int, cfg *Config) { cfg.LingerTimeout, cfg.Timeout = c.linger, c.timeout })
+		l.join()
+		l.dark = [2]bool{true, true}
+		l.conns[0].Close(l.now, "bye")
+		began := l.now
+		for l.res[0] == nil && l.now-began < time.Minute {
+			l.step(nil)
+		}
+		require.NotNil(t, l.res[0])
+		require.Equal(t, ClosedByUs, l.res[0].Code)
+		require.InDelta(t, c.ends.Seconds(), (l.now - began).Seconds(), 0.3, "LingerTimeout %v", c.linger)
+	}
+	l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(i int, cfg *Config) {
+		if cfg.LingerTimeout, cfg.Timeout = time.Minute, timeout; i == 1 {
+			cfg.Timeout = -1
+		}
+	})
+	l.join()
+	l.dark[0] = true
+	l.conns[0].Close(l.now, "bye")
+	for began := l.now; l.now-began < 4*timeout; {
+		l.step(nil)
+	}
+	require.Nil(t, l.res[0], "its keep-alives are heard")
 }

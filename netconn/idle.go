@@ -182,15 +182,15 @@ func (c *Conn) probe() {
 
 var errTimeout = errors.New("netconn: nothing received")
 
-// timeoutAt is when the connection ends if nothing more is received.
-func (c *Conn) timeoutAt() (time.Duration, bool) {
-	if c.closer.closing {
-		return c.closer.deadline, true
+// timeoutAt is when the connection ends if nothing more is received. A longer LingerTimeout than Timeout waits for a peer that is heard.
+func (c *Conn) timeoutAt() (at time.Duration, ok bool) {
+	if at, ok = c.flow.lastReceive+c.cfg.Timeout, c.cfg.Timeout >= 0; !c.closer.closing {
+		return at, ok
 	}
-	if c.cfg.Timeout < 0 {
-		return 0, false
+	if ok {
+		return min(at, c.closer.deadline), true
 	}
-	return c.flow.lastReceive + c.cfg.Timeout, true
+	return c.closer.deadline, true
 }
 
 // checkTimeouts ends a connection from which nothing was received for Timeout, whose close took too long, or
