@@ -27,7 +27,8 @@ type Protocol struct {
 	Unreal bool
 	// Bunch is the format of the bunch header.
 	Bunch bunch.Protocol
-	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't. AckRecords is 0 to 8191.
+	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't. AckRecords is 0 to 8191, and with
+	// that rule 8191, which 0 stands for: what isn't remembered would have the peer's packets refused for ever.
 	Notify packetnotify.Config
 	// PacketWindow is the most packets with bunches in flight, 16 to 6144. Default 256, the length of the ack history:
 	// then the fate of every packet is known exactly, and a full window sends further empty packets only when an ack is
@@ -136,7 +137,7 @@ type Config struct {
 	// Timeout ends a connection from which nothing was received for that long: 10 ms to 100 years, and at least two
 	// KeepAlives. Default 60 s (Unreal's ConnectionTimeout); negative never.
 	Timeout time.Duration
-	// LingerTimeout is how long Close waits for the peer's acks, up to 1 h. Default 2 s.
+	// LingerTimeout is how long Close waits for the peer's acks, up to 1 h; a peer that isn't heard for Timeout isn't waited for any longer. Default 2 s.
 	LingerTimeout time.Duration
 	// AckDelay is how long acks may wait for a packet to be sent in, up to 500 ms. Default 0: they are sent at the end of the tick. A loss is
 	// reported without delay. With a peer of 60 ticks a second, 20 ms save one packet in each tick.
@@ -283,6 +284,9 @@ func (c *Config) validateProtocol() error {
 	}
 	if p.Name == "" {
 		return fmt.Errorf("%w: Protocol has no Name: begin with a preset, such as netconn.Bunchnet(), and change that", ErrConfig)
+	}
+	if n := p.Notify.AckRecords; p.Notify.WaitForFlush && n >= 0 && n < maxAckRecords {
+		return fmt.Errorf("%w: Protocol.Notify.AckRecords %d must be %d with WaitForFlush, or 0 for that", ErrConfig, n, maxAckRecords)
 	}
 	return setting.First(
 		setting.Within(ErrConfig, "Protocol.PacketWindow", p.PacketWindow, 16, window),

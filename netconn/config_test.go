@@ -76,6 +76,10 @@ func TestConfigLimits(t *testing.T) {
 		{"Copies 16", func(c *Config) { c.Redundancy.Copies = 16 }, true},
 		{"Copies 17", func(c *Config) { c.Redundancy.Copies = 17 }, false},
 		{"MaxMemory", func(c *Config) { c.MaxMemory = 1 }, false},
+		{"few AckRecords", func(c *Config) { c.Protocol.Notify.AckRecords = 1 }, true},
+		{"few AckRecords with WaitForFlush", func(c *Config) { c.Protocol = Unreal53(false); c.Protocol.Notify.AckRecords = 8190 }, false},
+		{"all AckRecords with WaitForFlush", func(c *Config) { c.Protocol = Unreal53(false); c.Protocol.Notify.AckRecords = 8191 }, true},
+		{"default AckRecords with WaitForFlush", func(c *Config) { c.Protocol = Unreal53(false); c.Protocol.Notify.AckRecords = 0 }, true},
 	} {
 		c := Config{Protocol: Bunchnet(), LowLevelSend: func([]byte) {}}
 		v.edit(&c)
