@@ -317,6 +317,13 @@ func TestNobodyThere(t *testing.T) {
 		require.Equal(t, netconn.TimedOut, c.result.Code, name)
 		require.ErrorIs(t, c.Err(), ErrNoAnswer, name)
 		require.LessOrEqual(t, w.now.Sub(w.began), 11*time.Second, name)
+		for _, timeout := range []time.Duration{-1, 24 * time.Hour} {
+			w := newTown(t, 1, netsim.Settings{Loss: 100}, Config{Link: link})
+			c := w.dial(Config{Link: link, Timeout: timeout})
+			w.until("given up", func() bool { return c.result != nil })
+			require.ErrorIs(t, c.Err(), ErrNoAnswer, name)
+			require.LessOrEqual(t, w.now.Sub(w.began), 61*time.Second, "%s, Timeout %v", name, timeout)
+		}
 	}
 	w := newTown(t, 1, netsim.Settings{}, Config{Link: PlainUnreal53()})
 	c := w.dial(Config{Link: PlainUnreal{Handshake: handshake.Unreal51()}, Timeout: 10 * time.Second})

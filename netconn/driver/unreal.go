@@ -244,12 +244,23 @@ func (l PlainUnreal) client(d *Driver) clientLink { return &unrealClient{d: d, l
 func (c *unrealClient) dial(at time.Duration, to netip.AddrPort) {
 	c.to = to
 	c.handshake, c.d.err = handshake.NewClient(handshake.ClientConfig{Protocol: c.link.Handshake, ClientID: c.d.cfg.clientID(), Rand: c.d.cfg.Rand,
-		Timeout: c.d.cfg.Timeout, Send: func(p []byte) { c.d.write(c.to, p) }})
+		Timeout: dialTimeout(c.d.cfg.Timeout), Send: func(p []byte) { c.d.write(c.to, p) }})
 	if c.d.err != nil {
 		return
 	}
 	c.handshake.Start(at)
 }
+
+// dialTimeout is how long the handshake may take: as long as Unreal's, or less if connections must be quicker. A Timeout of never is the connection's: whoever dials
+// is told that nobody is there.
+func dialTimeout(timeout time.Duration) time.Duration {
+	if timeout < 0 {
+		return longestDial
+	}
+	return min(timeout, longestDial)
+}
+
+const longestDial = 60 * time.Second
 
 func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) {
 	if from != c.to {
