@@ -9,7 +9,8 @@ import (
 )
 
 // Do runs f on the goroutine that ticks the driver: at the next TickDispatch, or at once in Run with Config.Prompt. Any
-// goroutine may call it. After Close f isn't called; see Done. It panics when f is nil.
+// goroutine may call it. After Close f isn't called; see Done. It panics when f is nil. All that wait run in the same TickDispatch, and nothing bounds how many do: what
+// strangers ask for, bound before it is given to Do.
 func (d *Driver) Do(f func()) {
 	if f == nil {
 		panic("driver: Do needs a function")
