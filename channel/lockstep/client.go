@@ -175,10 +175,10 @@ func (s *stamps) next(now time.Duration) uint16 {
 	return s.last
 }
 
-// roundTrip takes the echo of a stamp, less the time the peer held it.
-func (c *client) roundTrip(now time.Duration, stamp uint16, held time.Duration) {
+// roundTrip takes the echo of a stamp, less the time the peer held it. One that the host has slept over is no measure.
+func (c *client) roundTrip(now time.Duration, stamp uint16, held time.Duration, host *still) {
 	s := &c.stamps
-	if s.number[stamp%64] != stamp || stamp == 0 {
+	if s.number[stamp%64] != stamp || stamp == 0 || host.slept(s.at[stamp%64]) {
 		return
 	}
 	sample := max(0, now-s.at[stamp%64]-held)

@@ -54,7 +54,8 @@ type Host struct {
 	lastTurn   time.Duration // when the last turn was complete
 	dueBy      time.Duration // the turn being collected is late after that
 	chargedAt  time.Duration // until when stalls are booked
-	awaited    uint64        // players whose commands the last Tick waited for
+	still      still
+	awaited    uint64 // players whose commands the last Tick waited for
 	judge      judge
 	split      bool // told, and not agreed since
 	snapshots  snapshots
@@ -200,6 +201,7 @@ func (h *Host) SetSnapshot(turn int64, data []byte) error {
 
 // Tick completes turns, deals with stalls and sends what is due.
 func (h *Host) Tick(now time.Duration) {
+	h.still.tick(now, h.cfg.TurnInterval)
 	h.advance(now)
 	for p := range h.clients {
 		h.flush(now, p)

@@ -11,6 +11,7 @@ import (
 // that the packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrPlayer, ErrNoPlayer,
 // ErrSession, ErrAhead, ErrOversize.
 func (h *Host) Receive(now time.Duration, player int, p []byte) error {
+	h.still.look(now, h.cfg.TurnInterval)
 	err := h.receive(now, player, p)
 	switch err {
 	case nil:
@@ -187,7 +188,7 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) 
 	}
 	c.executed = max(c.executed, in.executed)
 	if in.hold != noHold {
-		c.roundTrip(now, in.stamp, in.held())
+		c.roundTrip(now, in.stamp, in.held(), &h.still)
 	}
 	if plays {
 		h.takeInputs(c, &in)

@@ -66,10 +66,10 @@ type Peer struct {
 	active   uint64
 	waiting  uint64
 
-	proof    uint64        // of the challenge
-	silent   time.Duration // for which nothing was heard of the host
-	tickedAt time.Duration
-	budget   inputBudget
+	proof  uint64        // of the challenge
+	silent time.Duration // for which nothing was heard of the host
+	still  still
+	budget inputBudget
 
 	life    int64 // of ours in the game; 0 when we aren't
 	pending []byte

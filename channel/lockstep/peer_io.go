@@ -15,6 +15,7 @@ const ackSoon = 2048
 // refused; except for a counter nothing has changed, unless State is Ended. Errors: ErrMalformed, ErrPlayer, ErrSession,
 // ErrAhead, and those of Err.
 func (p *Peer) Receive(now time.Duration, pkt []byte) error {
+	p.still.look(now, p.cfg.TurnInterval)
 	err := p.receive(now, pkt)
 	switch err {
 	case nil:
@@ -118,7 +119,7 @@ func (p *Peer) stream(now time.Duration, r *wire.Reader) error {
 		return ErrAhead
 	}
 	p.lastHeard = now
-	p.stamp, p.stampAt, p.stamped = s.stamp, now, true
+	p.stamp, p.stampAt, p.stamped = s.stamp, now, !p.still.woken(now)
 	p.waiting = s.waiting
 	if p.life != 0 {
 		p.acked = min(max(p.acked, s.inputs), p.sealed)
@@ -172,8 +173,8 @@ func (p *Peer) Tick(now time.Duration) {
 	if p.state == Ended {
 		return
 	}
-	p.silent += min(max(now-p.tickedAt, 0), maxTick)
-	p.tickedAt = now
+	p.silent += min(max(now-p.still.ticked, 0), maxTick)
+	p.still.tick(now, p.cfg.TurnInterval)
 	if p.cfg.Timeout > 0 && p.silent >= p.cfg.Timeout {
 		p.fail(ErrTimeout)
 		return

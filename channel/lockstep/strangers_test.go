@@ -361,6 +361,49 @@ func TestHostHitch(t *testing.T) {
 	require.Zero(t, w.host.Stats().Drops)
 }
 
+// TestStandingStillIsNoSlowPath: the host, a player's machine or all of them stand still, and the input delay stays as it is.
+func TestStandingStillIsNoSlowPath(t *testing.T) {
+	for _, d := range []time.Duration{300 * ms, time.Second, 3 * time.Second, time.Minute, 10 * time.Hour} {
+		for who := range 3 {
+			w := newWorld(t, 11, config(2), netsim.Settings{Lag: 20 * ms})
+			w.start()
+			w.playTo(100, time.Minute)
+			if who == 0 && d < 10*time.Second {
+				w.players[1].still = true
+				w.run(d)
+				w.players[1].still = false
+			} else {
+				w.now += d
+			}
+			if who == 1 {
+				w.host.Tick(w.now)
+			}
+			for range 60 {
+				w.run(200 * ms)
+				require.Equal(t, 2, w.host.Delay(), "%d, %v", who, d)
+				for i := range w.players {
+					require.Less(t, w.host.Path(i).RTT, 60*ms, "%d, %v", who, d)
+				}
+			}
+			require.Zero(t, w.host.Stats().Drops, "%d, %v", who, d)
+		}
+	}
+}
+
+// TestSlowTicksCount: a host that ticks four times a second, or comes so late again and again, has the delay that this takes.
+func TestSlowTicksCount(t *testing.T) {
+	for _, often := range []time.Duration{0, 100 * ms} {
+		w := newWorld(t, 11, config(2), netsim.Settings{Lag: 20 * ms})
+		w.start()
+		for range 200 {
+			w.now += 250 * ms
+			w.step()
+			w.run(often)
+		}
+		require.Greater(t, w.host.Delay(), 3, "%v", often)
+	}
+}
+
 // TestEachDropCostsMore: who is dropped again soon waits twice as long before it is in the game again.
 func TestEachDropCostsMore(t *testing.T) {
 	w := newWorld(t, 14, config(3), netsim.Settings{Lag: 20 * ms})

@@ -32,6 +32,7 @@ type player struct {
 	commands     uint64
 	nextTurn     time.Duration
 	frozen       bool
+	still        bool // its machine is: what comes waits
 	corrupt      int64 // turn at whose end one bit flips; -1 for none
 	skew         time.Duration
 	events       []string
@@ -189,6 +190,9 @@ func (w *world) step() {
 			} else {
 				w.toHost(p, d)
 			}
+		}
+		if p.still {
+			continue
 		}
 		for d, ok := p.down.Pop(w.now); ok; d, ok = p.down.Pop(w.now) {
 			if p.offline {
