@@ -6,20 +6,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// TestOvertakenIsDrawn: what is drawn of an actor at rest is where the server has it, also when the record of its last change of one field may be overtaken by that of another.
+// wave is a call before which the values go that were set before it, in a bunch that is sent again when it is lost.
+var wave = actorrep.MulticastRPC0(func(actorrep.Call, *walker) error { return nil }, actorrep.Reliable)
+
+// TestOvertakenIsDrawn: what is drawn of an actor at rest is where the server has it, also when its last change of one field was sent before a reliable call, was lost,
+// and comes only after a newer one of another field.
 func TestOvertakenIsDrawn(t *testing.T) {
+	overtaken := 0
 	for name, net := range map[string]netsim.Settings{"reordered": {LagMin: time.Millisecond, LagMax: 60 * time.Millisecond}, "lossy": {LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 10}} {
 		for seed := range uint64(3) {
-			s := newStage(t, seed, net, interp.Config{})
+			s := newStage(t, seed, net, interp.Config{}, actorrep.RPCs{"Wave": wave})
 			ticks := 0
 			s.move = func(_ int, w *walker, _ time.Duration) {
 				switch ticks++; ticks % 90 {
 				case 0:
 					w.Pos.X += 0.5
+					require.NoError(t, wave.Call(w))
 				case 1:
 					w.Yaw = float64(ticks % 300)
 				}
@@ -28,8 +35,14 @@ func TestOvertakenIsDrawn(t *testing.T) {
 			s.run(2 * time.Second)
 			w, v := s.actors[0], s.viewers[0]
 			for range 60 {
+				c := s.at(v, w)
 				for ticks%90 != 89 {
+					x := c.Pos.X
+					newest, _ := c.ServerTime()
 					s.tick()
+					if at, _ := c.ServerTime(); c.Pos.X != x && at == newest {
+						overtaken++
+					}
 				}
 				var seen walker
 				require.True(t, v.class.At(s.at(v, w), &seen), name)
@@ -39,6 +52,7 @@ func TestOvertakenIsDrawn(t *testing.T) {
 			}
 		}
 	}
+	require.Greater(t, overtaken, 10)
 }
 
 // at is a viewer's copy of an actor.
