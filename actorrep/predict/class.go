@@ -125,10 +125,10 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	if err := cfg.Group.fits(w, cfg.Rate, cfg.MaxCatchUp); err != nil {
 		return nil, err
 	}
+	if _, err := prediction.NewSmoother(cfg.Smoothing); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	if cfg.Group != nil {
-		if _, err := prediction.NewSmoother(cfg.Smoothing); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-		}
 		cfg.Rate, cfg.MaxCatchUp = cfg.Group.cfg.Rate, cfg.Group.cfg.MaxCatchUp
 	}
 	if err := cfg.fill(); err != nil {
@@ -223,6 +223,8 @@ func (c *Config[A, I]) fill() error {
 		return fmt.Errorf("%w: Rate is %v; give 10 to 240", ErrConfig, c.Rate)
 	case c.MaxCatchUp < 1 || c.MaxCatchUp > 64:
 		return fmt.Errorf("%w: MaxCatchUp is %d; give 1 to 64", ErrConfig, c.MaxCatchUp)
+	case c.MaxForced < 0 || c.MaxForced > 3*time.Second:
+		return fmt.Errorf("%w: MaxForced is %v; give up to 3 s", ErrConfig, c.MaxForced)
 	}
 	return nil
 }

@@ -323,7 +323,6 @@ func (m *member) gone() bool {
 
 // prune forgets members that are gone and sorts the others. It must not be called while ticks are simulated.
 func (g *Group) prune() {
-	n := len(g.members)
 	g.members = slices.DeleteFunc(g.members, func(m *member) bool {
 		if !m.gone() {
 			return false
@@ -335,7 +334,7 @@ func (g *Group) prune() {
 		m.kind.spare = append(m.kind.spare, m) // no more than there were members at once
 		return true
 	})
-	if g.joined || n != len(g.members) {
+	if g.joined {
 		slices.SortFunc(g.members, func(a, b *member) int { return cmp.Compare(a.id, b.id) })
 		g.joined = false
 	}

@@ -94,8 +94,8 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 		r.SubTo(&g.part, int(n))
 		a := g.world.Find(id)
 		k := g.kinds[reflect.TypeOf(a)]
-		if a == nil || k == nil {
-			if apply { // not arrived yet, or not of a class that we have
+		if k == nil {
+			if apply { // not arrived yet, or not of a class of the group
 				g.Counters.Unknown++
 			}
 			continue
@@ -134,8 +134,12 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 // hear applies the server's state and input of an actor in a tick. They are in got and given.
 func (g *Group) hear(a actorrep.Actor, k *kind, tick int64, how how) {
 	b := baseOf(a)
+	g.Counters.States++
 	m := g.byBase[b]
 	if m == nil || m.gone() {
+		if tick <= g.whole {
+			return // it has left: a later update was of all members, and not of it
+		}
 		if err := g.join(a, k); err != nil {
 			g.Counters.Strange++
 			return
@@ -143,7 +147,6 @@ func (g *Group) hear(a actorrep.Actor, k *kind, tick int64, how how) {
 		m = g.byBase[b]
 		m.remember()
 	}
-	g.Counters.States++
 	e := m.moment(tick)
 	if tick <= m.heard-keptStates || e.told >= tick {
 		return // another is there already
@@ -314,7 +317,7 @@ func (g *Group) stop() {
 
 // skip makes time jump: the newest states count as those of the tick MaxBack before.
 func (g *Group) skip(newest int64) {
-	g.newest, g.dirty = newest, max(newest-int64(g.cfg.MaxBack), 1)
+	g.newest, g.dirty = newest, 1 // so that rewind takes them as older ones
 	for _, m := range g.members {
 		m.from = 0
 	}
@@ -500,11 +503,9 @@ func (c *Class[A, I]) sampleMember(m *member, in []uint64) {
 
 // movedMember sends the input of a tick of this end's player.
 func (c *Class[A, I]) movedMember(m *member, at, now, shared time.Duration) {
-	if p := c.byActor[m.actor]; p != nil && p.client != nil {
-		p.done = at
-		p.client.Move(at, p.used)
-		c.clock.made(at, now, shared)
-	}
+	p := c.byActor[m.actor]
+	p.client.Move(at, p.used)
+	c.clock.made(at, now, shared)
 }
 
 func (c *Class[A, I]) rewindAll(now, to time.Duration) {
