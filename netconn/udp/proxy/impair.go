@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"os"
 	"sync"
@@ -25,7 +26,8 @@ type Impaired struct {
 }
 
 // Impair puts simulated links around a socket: up for what it sends, down for what it receives. The seed
-// determines their random decisions. Closing the result closes the socket.
+// determines their random decisions. Closing the result sends at once what is still on its way up, so that the peer hears of the end as it would on a
+// real network, and closes the socket.
 func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, error) {
 	i := &Impaired{Socket: s, epoch: time.Now(), in: room(8), out: make([]udp.Message, 1)}
 	var err1, err2 error
@@ -55,13 +57,26 @@ func (i *Impaired) WriteBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), i.carry(at)
 }
 
-// carry moves what is due, in both directions.
-func (i *Impaired) carry(at time.Duration) error {
+// Close sends what is still on its way up, and closes the socket.
+func (i *Impaired) Close() error {
+	return errors.Join(i.send(math.MaxInt64), i.Socket.Close())
+}
+
+// send sends what is due on the way up.
+func (i *Impaired) send(at time.Duration) error {
 	for b, ok := i.up.Pop(at); ok; b, ok = i.up.Pop(at) {
 		i.out[0] = udp.Message{Buf: b, Addr: i.peer}
 		if _, err := i.Socket.WriteBatch(i.out); err != nil && !udp.IsTemporary(err) {
 			return err
 		}
+	}
+	return nil
+}
+
+// carry moves what is due, in both directions.
+func (i *Impaired) carry(at time.Duration) error {
+	if err := i.send(at); err != nil {
+		return err
 	}
 	for range maxBatches {
 		n, err := i.Socket.TryReadBatch(i.in)

@@ -73,6 +73,29 @@ func TestImpair(t *testing.T) {
 	require.EqualValues(t, 1, down.Lost)
 }
 
+// TestImpairedEnd: what is under way when the client's program ends arrives, as on a real network, so that the server hears of the end. What was lost stays lost.
+func TestImpairedEnd(t *testing.T) {
+	server, c := listen(t), listen(t)
+	i, err := Impair(c, netsim.Settings{Lag: time.Hour}, netsim.Settings{}, 1)
+	require.NoError(t, err)
+	_, err = i.WriteBatch([]udp.Message{{Buf: []byte("one"), Addr: server.LocalAddr()}, {Buf: []byte("two"), Addr: server.LocalAddr()}})
+	require.NoError(t, err)
+	require.NoError(t, i.Set(netsim.Settings{Lag: time.Hour, Loss: 100}, netsim.Settings{}))
+	_, err = i.WriteBatch([]udp.Message{{Buf: []byte("lost"), Addr: server.LocalAddr()}})
+	require.NoError(t, err)
+	require.NoError(t, i.Close())
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	for _, want := range []string{"one", "two"} {
+		_, err = server.ReadBatch(in)
+		require.NoError(t, err)
+		require.Equal(t, want, string(in[0].Data()))
+	}
+	n, err := server.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Error(t, i.Close(), "its socket is closed")
+}
+
 // TestStrangersAreNotThePeer: what others than the peer send doesn't come as the peer's.
 func TestStrangersAreNotThePeer(t *testing.T) {
 	server, stranger, c := listen(t), listen(t), listen(t)
