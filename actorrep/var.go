@@ -21,7 +21,7 @@ type Var[T any] struct {
 	mask layout.Mask
 }
 
-// Get is the value. A slice is the field's own, not a copy: what is changed in it is sent once Set is called.
+// Get is the value. A slice is the field's own, not a copy: after changing it call Set with it, or nobody is sent the change.
 func (x *Var[T]) Get() T { return x.v }
 
 // Set sets the value, and has the next Step compare it with what was sent: an equal value isn't sent again. A slice isn't copied. On a client Set is local, and the

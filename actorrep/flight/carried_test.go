@@ -129,7 +129,7 @@ func TestReliableBunchesAreInTheFilm(t *testing.T) {
 	require.InDelta(t, 4390, d.Unsaid[1][2], 50)
 	found := false
 	for _, n := range d.Notes {
-		found = found || n.Text == "Chest "+d.Actors[of["changed"]].ID+": the game set Pack, and nobody is told: call Set with a copy, or MarkDirty: a slice that Get returned was changed in place"
+		found = found || n.Text == "Chest "+d.Actors[of["changed"]].ID+": the game set Pack, and nobody is told: it changed the slice that Get returned; call Set afterwards, or the actor's MarkDirty"
 	}
 	require.True(t, found, "%v", d.Notes)
 }

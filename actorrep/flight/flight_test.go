@@ -711,7 +711,7 @@ func TestUnsaid(t *testing.T) {
 		"Door actor 6: the game set Turn, and nobody is told: it sleeps; call FlushDormancy",
 		"Door actor 5: the game set Open, and nobody is told: it sleeps; call FlushDormancy",
 		"Door actor 6: the game set Label, and nobody is told: it sleeps; call FlushDormancy",
-		"ManualSign actor 102: the game set Text, and nobody is told: call its setter, or MarkDirty",
+		"ManualSign actor 102: the game set Text, and nobody is told: call its setter, or the actor's MarkDirty",
 	}, said)
 	require.Zero(t, testing.AllocsPerRun(60, func() { step(1) }))
 }

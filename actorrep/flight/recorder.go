@@ -79,6 +79,7 @@ type view struct {
 	sight
 	at   time.Duration
 	step uint64
+	lost bool // its view target was destroyed, and it has been given nothing since
 }
 
 // sight is none, a place, or an actor's.
@@ -251,8 +252,16 @@ func (r *Recorder) look() {
 		if now-v.at < checkpoints && (s == v.sight || now-v.at < viewEvery && s.of == v.of) {
 			continue
 		}
-		if v.of == viewActor && s.of == viewPlace && r.world.Find(v.actor) == nil {
+		switch {
+		case v.of == viewActor && s.of == viewPlace && r.world.Find(v.actor) == nil:
+			v.lost = true
 			r.note(id, v.actor, fmt.Sprintf("its view target, %v, was destroyed: it looks from where that was, until SetViewTarget or SetViewpoint", v.actor))
+		case v.lost && s.of == viewActor:
+			v.lost = false
+			r.note(id, s.actor, fmt.Sprintf("its view target is %v now", s.actor))
+		case v.lost && s != v.sight:
+			v.lost = false
+			r.note(id, 0, fmt.Sprintf("it looks from (%.4g, %.4g, %.4g) now: SetViewpoint", s.x, s.y, s.z))
 		}
 		v.sight, v.at = s, now
 		r.scratch = appendNumber(append(r.scratch[:0], '['), s.x)
@@ -404,14 +413,14 @@ func (r observer) Unsaid(id netguid.GUID, class string, l *layout.Layout, units 
 	if len(names) == 0 {
 		return
 	}
-	what := "call its setter, or MarkDirty"
+	what := "call its setter, or the actor's MarkDirty"
 	switch {
 	case sleeps:
 		what = "it sleeps; call FlushDormancy"
 	case inPlace:
-		what = "call Set with a copy, or MarkDirty: a slice that Get returned was changed in place"
+		what = "it changed the slice that Get returned; call Set afterwards, or the actor's MarkDirty"
 	case sets:
-		what = "call Set, or MarkDirty"
+		what = "call Set, or the actor's MarkDirty"
 	}
 	r.note(0, id, fmt.Sprintf("%s %v: the game set %s, and nobody is told: %s", class, id, strings.Join(names, ", "), what))
 }

@@ -70,6 +70,12 @@ func TestViewpoints(t *testing.T) {
 					peer.SetViewTarget(hero)
 				case n == 180:
 					require.NoError(t, w.Destroy(hero))
+				case n == 41*60:
+					peer.SetViewTarget(far)
+				case n == 42*60:
+					require.NoError(t, w.Destroy(far))
+				case n == 43*60:
+					peer.SetViewpoint(7, 8.5, 0)
 				}
 			}
 			w.Step(at)
@@ -107,6 +113,15 @@ func TestViewpoints(t *testing.T) {
 	require.NotEmpty(t, views)
 	require.Equal(t, []any{1.0, -1.0, []any{3.0, 4.0, 0.0}}, views[len(views)-1][1:], "it stands there")
 	require.Greater(t, views[len(views)-1][0], 34000.0)
+	require.Contains(t, d.Notes[len(d.Notes)-1].Text, "was destroyed", "it has been given no other place")
+	sim.RunUntil(44 * time.Second)
+	d, _ = read(t, past.Take(), flight.View{})
+	more := d.Notes[max(0, len(d.Notes)-3):]
+	for i, text := range []string{"its view target is actor 2 now", "its view target, actor 2, was destroyed", "it looks from (7, 8.5, 0) now: SetViewpoint"} {
+		require.Contains(t, more[i].Text, text)
+		require.InDelta(t, 41000+1000*i, more[i].At, 30)
+		require.Equal(t, d.Conns[0].ID, more[i].Conn)
+	}
 }
 
 // Guidepost refers to posts.

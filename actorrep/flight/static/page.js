@@ -786,7 +786,7 @@ function initials() {
       if (!of.length) continue;
       done.add(p.Units);
       list.push({ At: at, Conn: of.length === 1 ? of[0].ID : 0, Actor: n, Field: p.Name,
-        Text: nameOf(a) + ": the game set " + p.Name + " to " + value(p.Of[i]) + ", and who has the actor isn't told: its condition is initial, so that it is sent when a channel opens only" });
+        Text: nameOf(a) + ": the game set " + p.Name + " to " + value(p.Of[i]) + ", and clients that have the actor keep the old value: its condition is initial, so it is sent only when the actor's channel opens" });
     }
   });
   return list;

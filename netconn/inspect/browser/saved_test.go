@@ -221,7 +221,7 @@ func TestSavedFilm(t *testing.T) {
 	require.Greater(t, client[0]-server[len(server)-1], 60.0, "the server's 5 is above the connection's 0")
 	note := filtered("Once")
 	require.Len(t, note, 1)
-	require.Regexp(t, `^4\.98\d Chest actor \d+: the game set Once to 5, and who has the actor isn't told: its condition is initial`, note[0])
+	require.Regexp(t, `^4\.98\d Chest actor \d+: the game set Once to 5, and clients that have the actor keep the old value: its condition is initial`, note[0])
 	var picked string
 	eval(`go(0); el("notes").children[0].onclick(); await settle(); return part`, &picked)
 	require.Equal(t, "Once", picked)
