@@ -30,7 +30,11 @@
 //
 // Config.Name says who a connection is; Config.Actors and Config.Properties what it replicates and why; Config.Figures
 // what the game counts. They are functions, so that inspect knows nothing of worlds, and are called on the driver's
-// goroutine while somebody looks. [Actors], [Properties] and [Figures] are those of an actorrep.World.
+// goroutine while somebody looks. The functions [Actors], [Properties] and [Figures] make them for an actorrep.World. They need to know which of the
+// world's Peers a connection is: what World.AddConn returned for it, or nil.
+//
+//	peer := func(c *driver.Conn) *actorrep.Peer { return game.peers[c] }
+//	inspect.Config{Actors: inspect.Actors(world, peer), Properties: inspect.Properties(peer), Figures: inspect.Figures(world)}
 //
 // # Whom to show it
 //

@@ -132,6 +132,9 @@ func TestPage(t *testing.T) {
 	require.Contains(t, ended, "closed by")
 	require.Contains(t, ended, "Zoe")
 	shoot(t, ctx, "page")
+	var legend string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Text("#bandwidth .u-legend", &legend)))
+	require.Regexp(t, `^at[\d.]+ sreceives[\d.]+sends[\d.]+$`, legend, "the newest figures, while the mouse is elsewhere")
 
 	// The client with the worst network, whose name is only text.
 	var title, chosen, channels, idle, actors, properties, calls, health, count string

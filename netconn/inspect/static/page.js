@@ -142,6 +142,12 @@ function showEnded(list) {
   table("endings", list || [], e => e.Conn + " " + e.At, e => [e.Conn, left(e.Addr), left(e.Name || ""), (e.At / 1e9).toFixed(1) + " s", left(e.Why), bad(e.Unacked, e.Unacked > 0)]);
 }
 
+// figure is a number of a legend: the newest one while the mouse is elsewhere.
+function figure(u, x, of) {
+  const last = x ?? u.data[of][u.data[of].length - 1];
+  return last == null ? "-" : last.toFixed(1);
+}
+
 function chart(id, series) {
   const box = el(id);
   const style = getComputedStyle(document.documentElement);
@@ -150,7 +156,8 @@ function chart(id, series) {
     width: box.clientWidth, height: 150, scales: { x: { time: false }, y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
     cursor: { sync: { key: "curves" } }, legend: { live: true },
     axes: [{ ...axis, size: 26, values: (u, t) => t.map(x => x + " s") }, { ...axis, size: 46 }],
-    series: [{ label: "s" }, ...series.map(([label, color]) => ({ label, stroke: style.getPropertyValue(color), width: 1.5, points: { show: false }, value: (u, x) => x == null ? "-" : x.toFixed(1) }))],
+    series: [{ label: "at", value: (u, x) => figure(u, x, 0) + " s" },
+      ...series.map(([label, color]) => ({ label, stroke: style.getPropertyValue(color), width: 1.5, points: { show: false }, value: figure }))],
   }, [[], ...series.map(() => [])], box);
   addEventListener("resize", () => plot.setSize({ width: box.clientWidth, height: 150 }));
   return plot;
