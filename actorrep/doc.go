@@ -117,7 +117,7 @@
 //	unfinished openings on a client  three eighths of its connection's MaxMemory, of which it shares three quarters with early bunches;
 //	                                 above that it ends with ErrOpening, which names the actor
 //	waiting reliable calls           64 an actor; above that the procedure's [Overflow] decides
-//	unreliable calls                 8 an update, two of one procedure; a server's fit one packet, all of an update together
+//	unreliable calls                 8 of an actor in an update, two of one procedure; a server's of one update must fit into one packet together
 //
 // A client sends only calls. Anything else, or a call that no honest client would make, ends its connection. Frame numbers
 // stay correct as long as a connection is sent something at least every 2^31 Steps: 414 days at 60 Steps a second.

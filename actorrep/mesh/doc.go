@@ -30,7 +30,7 @@
 // client doesn't show that, because it predicts.
 //
 // A player who was given to a server that is gone, or was being given by one, is lost: Server.Gone counts it in Lost, Client.Lost reports it, and the player logs in again, with what the game keeps
-// elsewhere. When the path between the servers breaks in the moment between "got it" and "done", the player plays nowhere until there is one again.
+// elsewhere. When the path between the servers breaks in the moment between "got it" and "done", the player plays nowhere until they have a path again.
 //
 // # What the client sees
 //
@@ -41,8 +41,9 @@
 //
 // ClientConfig.Ready holds the travel back until the next World is shown as well as the present one. A second and a half after all actors are there, both are drawn at the same time; after 0.3 s they
 // differ by 50 ms, which shows as a step back. At 50 ms each way and 2 % loss, between clients and servers and between servers, what is drawn stands still for at most 17 ms in 99 of 100 travels (go test ./actorrep/mesh
-// -run City -city 10 -v; 500 travels in virtual time, frames of 16.7 ms). Of inputs none is left out or simulated twice from the tick before the player is given until half a second later. In all 5 of
-// 101247 inputs came too late for their tick, so that the one before was simulated twice: their packets were lost long before the player was given. When nobody travels it is 39. Without loss there is none (TestDance).
+// -run City -city 10 -v; 500 travels in virtual time, frames of 16.7 ms). From the tick before the player is given until half a second later no input is left out or simulated twice. In the whole run 5
+// of 101247 inputs came too late for their tick, so that the input before was simulated twice: their packets were lost long before the player was given. In the same run without travels there
+// are 39. Without loss there are none (TestDance).
 //
 // # Trust
 //
@@ -235,39 +236,40 @@
 //
 // # Leases
 //
-// A server writes its lease four times in each Lease. It ends 98 % of Lease after the last write that the store has was sent, by the server's own monotonic clock; then Keeper.Over reports true, and the Zone owns nothing and sends
-// nothing more. The others mark a lease as over that they have heard nothing of for Lease, by their own clocks, if the store has no newer write. So a server has stopped before another takes over, if no clock is more than
-// 1 % wrong. Of several servers the one with the fewest zones takes over (with KeeperConfig.Weight, the one that weighs least), by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
-// with a share of ids of its own (actorrep.Config.IDs): a world takes 1024 starts of servers at most, as long as actors of the first ones live.
-// One whose first write had no answer for a lease, and that finds no lease of its own in the store then, is over as well: others may have ended it.
-// One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
+// A server writes its lease four times in each Lease. The lease ends 98 % of Lease after the server sent the last write that the store has, by the server's own monotonic clock. Then the server is over:
+// Keeper.Over reports true, and the Zone owns nothing and sends nothing more. The other servers mark a lease as over when they have heard nothing of its server for Lease, by their own clocks, and the store has no newer write. So
+// a server has stopped before another takes over, if no clock is more than 1 % wrong. The server with the fewest zones takes over (with KeeperConfig.Weight, the one that weighs least); of several, the one with the lowest ID.
+// Each next server in this order waits another eighth of Lease, and takes over only when those before it haven't. A server that is over begins anew with another ID, and with a share of ids of its own
+// (actorrep.Config.IDs): a world takes 1024 starts of servers at most, as long as actors of the first ones live. A server whose first write has had no answer for a Lease, and whose lease isn't in the
+// store then, is over as well: others may have ended it. A server that begins with an ID whose lease is in the store already is over at once: it doesn't have the actors of the start that wrote that lease.
 //
-// Who takes over has all zones of the server that is over. When zones have stayed where they are for KeeperConfig.Spread, the server that holds the most hands one to the server with the fewest, if that has two
-// fewer at least: so a server that begins anew, or is new, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when the lightest server weighs less than three fifths of what
-// another one does, that one hands it up to 16 zones, those that border on what it holds first, until both weigh as much. What weighs is the mean of four Spreads, and a zone that is more than two thirds of the difference stays: where a crowd stays in one place hardly any zone
-// changes hands. A server that leaves is handed none. Keeper.Hand hands a zone when the game says so. A zone's holder
-// is only where its actors shall go: they go one by one, as over a border, and each keeps its authority until then.
+// Who takes over has all zones of the server that is over. When no zone has changed hands for KeeperConfig.Spread, the server with the most zones hands one to the server with the fewest, if that has at least two
+// fewer. So a new server, or one that begins anew, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when the lightest server weighs less than three fifths of
+// another one, that one hands it up to 16 zones, first those that border on its own, until both weigh the same. A weight is the mean over four Spreads. A zone that weighs more than two thirds of the difference stays, so
+// hardly any zone changes hands while a crowd stays in one place. A server that leaves is handed none. Keeper.Hand hands a zone when the game says so. The holder of a zone
+// is only the server that its actors will go to: they go one by one, as over a border, and each keeps its authority until then.
 //
-// A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
-// by their revision. The one exception is the first record of an actor that it has just made: it stays in the store, unused. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
+// A server that is paused between Keeper.Step and its sending in the same tick sends after its lease has ended. Epochs refuse what it sends: other servers drop packets of a server that is over (Zone.Gone) and values of an older epoch, and
+// the store refuses writes by their revision. The one exception is the first record of an actor that it has just made, which stays in the store, unused. Only clients that are still connected to that server see its values, in the World
+// of that connection.
 //
-// A server that can't reach the store for Lease is over, also when no server can, unless KeeperConfig.Away is set. A longer Lease survives a longer loss, and a take-over takes as much longer.
+// A server that can't reach the store for Lease is over, even when no server can, unless KeeperConfig.Away is set. With a longer Lease servers survive a longer loss of the store, and a take-over takes as much longer.
 // A store that was lost and made anew ends all leases.
 //
 // # Without the store
 //
-// With KeeperConfig.Away all play on for so long when nobody can reach the store. A server alone can't tell that from being cut off, so it needs the others' permission. A server that has had no
+// With KeeperConfig.Away all servers play on for that long while none of them can reach the store. A server alone can't tell that from being cut off, so it needs the others' permission. A server that has had no
 // confirmation for 3/8 of Lease asks every server whose lease isn't over. A server allows it when it lacks the store as well, or did in the last four Leases. From then on it doesn't
 // end the asker's lease for the asker's Away, by its own clock, unless the asker has written to the store that it no longer relies on this permission. When all have allowed it, the lease of the
-// asker goes on until 98 % of Away after its last write. So what ends a lease is still one server's write to the store, and each server that could write it has said that it won't. A server that the asker
-// hasn't heard of, because it began meanwhile, doesn't know itself to be asked: it waits for Away, instead of Lease, since it has heard of the asker.
+// asker goes on until 98 % of Away after its last write. So a lease still ends by one server's write to the store, and each server that could write it has said that it won't. A server that
+// began meanwhile isn't asked, as the asker hasn't heard of it: it waits for Away, instead of Lease, since it has heard of the asker.
 //
 // It follows:
 //
 //	the store is away from all            all play on, for 98 % of Away at most; then all are over
 //	a server is cut off from the store    it is over after Lease, whether it reaches the others or not, and another takes over: they have the store and don't allow it
 //	a server is cut off from the others   nothing, while it has the store
-//	both at once                          all are over after Lease: without that one's answer nobody knows that it doesn't take over
+//	both at once                          all are over after Lease: without the answer of the server that is cut off, nobody knows whether it takes over
 //	the same, when all were allowed       all play on
 //	a server crashes meanwhile            the others play on if all were allowed, about a Lease after the store went away; else all are over. Its zones wait for the end of its Away
 //	all servers crash                     those that begin anew take over after Away, not after Lease

@@ -41,8 +41,8 @@
 // the initial state with the first correction, which the server sends right after Possess. Until that is there, which may be a frame later than the actor, the fields are zero and
 // Predicting is false: draw the actor from then on.
 //
-// What else Simulate reads and the server may change, such as the speed of a player who wears boots, is best a predicted field too: it is then the one that it was in each tick that is simulated
-// again, and not the newest. A change costs one correction.
+// Make what else Simulate reads and the server may change, such as the speed of a player who wears boots, a predicted field too. A tick that is simulated again then has the value of that tick,
+// not the newest one. A change costs one correction. With another value at the client than at the server, for example of a field with the condition initial, the player is corrected again and again.
 //
 // # What the game may do
 //
@@ -66,12 +66,13 @@
 // jitter (TestInputsComeInTime prints it). When the latency grows, inputs are in time again once the clock has caught up at 5 %: two
 // seconds for 100 ms.
 //
-// A server keeps a player's inputs for 64 ticks, and learns in its next frame only that some came late. So its frames must be a good deal shorter: up to half of that, hardly more
-// ticks are without their inputs than messages are lost (TestSlowServer: 60 ticks a second and 2 % loss, 0.3 % with frames of 400 ms and 2 % with 500 ms). With frames of 800 ms it is a
-// sixth of the ticks, and with frames of a second a third. With those of a client, and a MaxCatchUp of 64, or with 30 ticks a second or fewer, it is about what the path loses (TestFramesOfASecond).
+// A server keeps a player's inputs for 64 ticks, and learns only in its next frame that some came late. So its frames must be shorter than half of that: then hardly more
+// ticks lack their input than messages are lost (TestSlowServer, 60 ticks a second and 2 % loss: 0.3 % of the ticks with frames of 400 ms, 2 % with 500 ms). With server frames of 800 ms a
+// sixth of the ticks lack theirs, and with frames of a second a third. A client may have frames of a second: with a MaxCatchUp of 64 about as many ticks lack their input as the path loses
+// messages. With 30 ticks a second or fewer that holds for a server's frames of a second, too (TestFramesOfASecond).
 //
-// After a pause of more than MaxCatchUp ticks a client skips the oldest ones. After a client's frame of a second or more that is longer than four of the ones
-// before it, how early inputs come is measured anew, and the client's time may jump. Within five seconds of a pause of 0.1 to 10 s inputs are in
+// After a pause of more than MaxCatchUp ticks a client skips the oldest ones. After a frame of a second or more that is more than four times as long as the frames
+// before it, a client measures anew how early its inputs come, and its time may jump. Within five seconds of a pause of 0.1 to 10 s inputs are in
 // time again (TestStandingStill). A client's clock that goes back costs nothing; after one that leaps ahead inputs are in time again a second and 24 ticks later, or, where the
 // server has kept its moves, after the length of the leap as well (TestLeapsOfTheClock). For a fixed tick of the game's own use netclock.Accumulator.
 //

@@ -67,9 +67,9 @@
 // a server the Host runs on a player's machine, best the one with the shortest paths. When that player leaves, another
 // machine takes over.
 //
-// # What differs from the articles
+// # What differs from lockstep as it is usually described
 //
-//	the articles on lockstep                   here                                why
+//	the usual description                      here                                why
 //	full mesh                                  star                                see above
 //	a turn gets longer with the worst path     TurnInterval is fixed, the delay    units move at an even pace; one player
 //	                                           is 1 to MaxDelay turns              raises it by Lead turns at most

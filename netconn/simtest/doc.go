@@ -64,7 +64,6 @@
 //	cfg.Socket = udp.Join(s, side)
 //	cfg.Socket = h.OpenBy(simtest.WebSocket, netip.AddrPortFrom(server, 7778)) // on a client
 //
-// In scripts of the exercise "option way websocket" does that; go run ./bench/swarm -way mixed plays seeds so.
-//
-// Package netconn/simtest/exercise is the game that tests this module; go run ./bench/swarm plays it.
+// Package netconn/simtest/exercise is the game that tests this module; go run ./bench/swarm plays it. In its scripts "option way websocket" chooses how clients come, and
+// go run ./bench/swarm -way mixed plays seeds with all ways.
 package simtest
