@@ -38,7 +38,7 @@ var (
 	// ErrNoAnswer: no server answered. Nobody listens there, a firewall drops the datagrams, or the server drops them because it
 	// can't trust them: the token is of another key, or for an address that the server doesn't know as its own (see Netcode.Addrs).
 	// The server's Config.Logger and Refusals say which.
-	ErrNoAnswer = errors.New("driver: nobody answered; a server that is there logs why it refused")
+	ErrNoAnswer = errors.New("driver: nobody answered: nothing listens at that address, or the log of the server says why it refused")
 )
 
 // Reasons why a joined connection ended, for errors.Is with the CloseResult.Err of both ends; ErrShuttingDown is another. A server's

@@ -207,7 +207,7 @@ func TestRefusalHint(t *testing.T) {
 	require.Greater(t, strings.Count(log.String(), "other_server="), 1)
 	require.Equal(t, 1, strings.Count(log.String(), "hint="), log.String())
 	require.Contains(t, log.String(), `hint="other_server: list the address that clients dial in Netcode.Addrs"`)
-	require.ErrorContains(t, m.cres.Err, "a server that is there logs why it refused")
+	require.ErrorContains(t, m.cres.Err, "the log of the server says why it refused")
 
 	told := map[string]bool{}
 	for _, link := range links() {
