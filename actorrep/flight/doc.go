@@ -86,7 +86,8 @@
 //	                 allocates
 //	actors shown     4096; those that appeared first
 //	values shown     1,000,000 changes of a field or a part of one; of more, the film begins later
-//	packets shown    500,000 with records, acks and notes; the newest
+//	packets shown    500,000 with records, acks and notes: of the connection that the film was saved for, or else of the first that is there, then the newest of the others. With 100
+//	                 players who see each other that is a minute of one of them and some tenths of a second of the others; View.Conns chooses which
 //	films saved      Save.Most, 10; one is written at a time, on a goroutine of its own
 //	texts            200 bytes of a note, 80 characters of a value
 //

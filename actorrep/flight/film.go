@@ -26,8 +26,10 @@ type Film struct {
 	culls map[netguid.GUID]float64 // the distances from which its actors are relevant
 	shown *shown                   // of a client's
 	log   []page
-	names []procedure // that the log's calls are of
-	cut   string      // why the world's part ends early
+	// dropped is whether the log began before its first page.
+	dropped bool
+	names   []procedure // that the log's calls are of
+	cut     string      // why the world's part ends early
 	// refused is when the recorder last had too many reasons to keep another one; -1 is never.
 	refused time.Duration
 	cause   *cause // of one that the recorder has saved

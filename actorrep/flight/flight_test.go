@@ -18,6 +18,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -196,6 +197,7 @@ type conn struct {
 	Set     []set
 	Views   [][]any
 	Waits   [][]any
+	From    float64
 	Began   float64
 	Ended   float64
 	Heard   float64
@@ -632,6 +634,72 @@ func TestLargeFilm(t *testing.T) {
 	d, _ = read(t, f, flight.View{})
 	require.Contains(t, d.Cut, "too many values")
 	require.Greater(t, d.Steps[0], 15_000.0)
+}
+
+// TestFilmOfOneAmongMany: when there is more than a film may have, it has all of the connection that it was saved for, the newest of the others, and from when on it has these.
+// So it is when the log began before what is kept.
+func TestFilmOfOneAmongMany(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Cart", (*Cart)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{MaxBytes: 1 << 20})
+	require.NoError(t, err)
+	id := int64(0)
+	step := func() {
+		id++
+		now := time.Duration(id) * 10 * time.Millisecond
+		w.Step(now)
+		for conn := range uint32(10) {
+			rec.Trace(&nettrace.Event{Kind: nettrace.PacketSent, At: now, Conn: 1 + conn, PacketID: id, A: 500})
+		}
+	}
+	for range 1000 {
+		step()
+	}
+	f := rec.Take()
+	f.Bound(1e6, 1900)
+	f.SavedFor(4)
+	d, _ := read(t, f, flight.View{})
+	require.Contains(t, d.Cut, "the oldest 8100 packets")
+	for _, c := range d.Conns {
+		if c.ID == 4 {
+			require.Len(t, c.Sent, 1000)
+			require.Zero(t, c.From)
+			continue
+		}
+		require.InDelta(t, 100, len(c.Sent), 1)
+		require.InDelta(t, 9000, c.From, 20)
+	}
+	f = rec.Take()
+	f.Bound(1e6, 700)
+	f.SavedFor(4)
+	d, _ = read(t, f, flight.View{})
+	require.Len(t, d.Conns, 1)
+	require.Len(t, d.Conns[0].Sent, 700)
+	require.InDelta(t, 3000, d.Conns[0].From, 20)
+
+	// Without a connection that it was saved for, it has all of the first that is there and was sent something.
+	for conn := range uint32(4) {
+		rec.Trace(&nettrace.Event{Kind: nettrace.BunchSent, Conn: 6 + conn, PacketID: id, A: nettrace.Reliable})
+	}
+	rec.Trace(&nettrace.Event{Kind: nettrace.ConnClosed, Conn: 6, A: uint64(netconn.TimedOut)})
+	f = rec.Take()
+	f.Bound(1e6, 1900)
+	d, _ = read(t, f, flight.View{})
+	for _, c := range d.Conns {
+		require.Equal(t, c.ID != 7, c.From > 0, c.ID)
+	}
+
+	d, _ = read(t, rec.Take(), flight.View{})
+	require.Empty(t, d.Cut)
+	require.Zero(t, d.Conns[0].From)
+	for range 30_000 {
+		step()
+	}
+	d, _ = read(t, rec.Take(), flight.View{})
+	for _, c := range d.Conns {
+		require.InDelta(t, c.Sent[0].At, c.From, 20)
+		require.Greater(t, c.From, 10_000.0)
+	}
 }
 
 // Door sleeps. Its Bolt tells when it changes.

@@ -52,6 +52,7 @@ type log struct {
 	max     int // pages
 	keep    time.Duration
 	pages   []page
+	began   bool // before the first of these
 	last    time.Duration
 }
 
@@ -138,6 +139,7 @@ func (l *log) drop(now time.Duration) {
 	if n > 0 && l.dropped != nil {
 		l.dropped(l.pages[:n])
 	}
+	l.began = l.began || n > 0
 	l.pages = l.pool.drop(l.pages, n)
 }
 

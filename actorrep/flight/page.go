@@ -56,6 +56,7 @@ type shownFilm struct {
 //
 //	Waits    [index of the actor, 1 if it is about some units only, "units", when it was found, time, "reason"]: why the connection lacks an actor or units of
 //	         it, from then on; "" is that it doesn't any more. No units are the whole actor
+//	From     from when on all of it is there, 0 for always
 //	Began    when it began and Ended, 0 for not in this film, Heard when a packet last came before that, and Why it ended
 //	Views    [time, 0 none, 1 a place or 2 an actor's, index of the actor, [x, y, z]]: where it looks from, from then on
 //
@@ -73,6 +74,7 @@ type shownConn struct {
 	Calls   list
 	Views   list
 	Waits   list
+	From    float64 `json:",omitempty"`
 	Began   float64 `json:",omitempty"`
 	Ended   float64 `json:",omitempty"`
 	Heard   float64 `json:",omitempty"`
@@ -422,24 +424,37 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 			a.Seen = f.culls[a.guid]
 		}
 	}
-	skip, cut := -f.entries, s.cut
+	// What is about the connection that the page opens with, or about none, has room first: the others of a large game have much more than there is room for.
+	var room, skip [2]int
+	opens := f.opens(b)
+	first := func(e *entry) int {
+		if e.conn == 0 || e.conn == opens {
+			return 0
+		}
+		return 1
+	}
 	entries(f.log, func(e *entry) {
 		if b.shows(e) {
-			skip++
+			skip[first(e)]++
 		}
 	})
+	room[0] = min(skip[0], f.entries)
+	room[1] = min(skip[1], f.entries-room[0])
+	skip[0] -= room[0]
+	skip[1] -= room[1]
 	// each goes through what the document may have; old is what it leaves out.
 	each := func(do func(e *entry, old bool)) {
-		n := 0
+		var n [2]int
 		entries(f.log, func(e *entry) {
 			if b.shows(e) {
-				n++
-				do(e, n <= skip)
+				n[first(e)]++
+				do(e, n[first(e)] <= skip[first(e)])
 			}
 		})
 	}
-	if skip > 0 {
-		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, skip), "; ")
+	cut = s.cut
+	if n := skip[0] + skip[1]; n > 0 {
+		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, n), "; ")
 	}
 	if f.refused >= 0 && (len(f.log) == 0 || f.refused >= f.log[0].first) {
 		cut = strings.TrimPrefix(fmt.Sprintf("%s; why connections lacked more than %d actors at once isn't kept", cut, maxWaits), "; ")
@@ -456,12 +471,40 @@ func (f *Film) build(v View) (b *builder, cut string, err error) {
 			b.closings[place] = append(b.closings[place], carried{e.at, e.b})
 		}
 	})
+	from := [2]float64{-1, -1}
 	each(func(e *entry, old bool) {
 		if !old || e.kind == kindOpening { // what comes later may be about it
 			b.add(e)
 		}
+		if g := first(e); !old && from[g] < 0 {
+			from[g] = ms(e.at)
+		}
 	})
+	for id, c := range b.conns {
+		if g := first(&entry{conn: id}); (skip[g] > 0 || f.dropped) && !(c.Began > from[g]) {
+			c.From = max(from[g], 0)
+		}
+	}
 	return b, cut, nil
+}
+
+// opens is the connection that the page opens with: the one that had the film saved, or else the first that hasn't ended; 0 for none.
+func (f *Film) opens(b *builder) (conn uint32) {
+	if f.cause != nil && f.cause.conn != 0 {
+		return f.cause.conn
+	}
+	lives := map[uint32]bool{}
+	entries(f.log, func(e *entry) {
+		if b.shows(e) && e.conn != 0 && e.kind != kindNote {
+			lives[e.conn] = e.kind != kindEnded && (lives[e.conn] || e.kind == kindRecord || e.kind == kindBunch)
+		}
+	})
+	for id, lives := range lives {
+		if lives && (conn == 0 || id < conn) {
+			conn = id
+		}
+	}
+	return conn
 }
 
 // write writes a document.

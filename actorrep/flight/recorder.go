@@ -449,7 +449,7 @@ func (r *Recorder) note(conn uint32, about netguid.GUID, text string) {
 // Take returns what is kept now. It copies nothing: a film holds its memory until nothing refers to it, and the recorder then allocates up
 // to as much again. So keep few films at a time.
 func (r *Recorder) Take() *Film {
-	f := &Film{log: take(r.log.pages), names: r.names, values: maxValues, entries: maxEntries, refused: r.waits.refused}
+	f := &Film{log: take(r.log.pages), dropped: r.log.began, names: r.names, values: maxValues, entries: maxEntries, refused: r.waits.refused}
 	if r.shown != nil {
 		f.shown = r.shown.copy()
 		return f

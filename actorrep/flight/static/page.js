@@ -7,10 +7,13 @@ const seconds = t => (t / 1000).toFixed(3);
 
 let film = null, t = 0, conn = null, actor = -1, part = "", playing = false, filter = "", noteFilter = "";
 
+// most is the bytes that a film may have when it is unpacked: a file from somebody else may be a small one that becomes a huge one.
+let most = 500e6;
 async function unpack(text) {
   const raw = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
-  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const lines = (await new Response(stream).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
+  const pieces = [], from = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  for (let size = 0, next; !(next = await from.read()).done; pieces.push(next.value)) if ((size += next.value.length) > most) throw "it has more than " + most / 1e6 + " MB";
+  const lines = (await new Blob(pieces).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
   for (const key of ["Steps", "Classes", "Notes", "Unsaid", "Waits"]) film[key] = film[key] || [];
   const rest = lines.slice(1);
   film.Actors = rest.slice(0, film.Actors);
@@ -417,6 +420,7 @@ function unsentChange(c, n, p, i) {
     return ["this connection's player predicts it, and gets corrections, not values" + only, "kept"];
   if (opening && cond && !list.length) return ["the opening of its channel, in packet " + c.Sent[opening.Packet].ID + ", had no " + p.Name + only + ", which this connection doesn't meet", "kept"];
   if (stays(c, n, p, i)) return ["set at " + seconds(from) + ", and not sent" + only + ": a change after the opening is never sent", "apart"];
+  if (unknown(c, from)) return [unknown(c, from), ""];
   if (!index(c).byActor.has(n)) return [unsent(c, n), ""];
   if (changed === 0 && !opening) {
     const g = known(c, n, p).got[0];
@@ -440,11 +444,15 @@ function closed(c, r) {
   return "its channel was closed at " + seconds(k.At) + ", in packet " + k.ID + (why[r.Waited] ? ": " + why[r.Waited] : "") + (s && s.away > s.within ? "; it is now " + s.text : "");
 }
 
+// unknown says of a moment of which a film doesn't have what was sent to a connection that it is so, else "".
+const unknown = (c, time) => c.From > time + 0.5 ? "not known: the film has what was sent to this connection from " + seconds(c.From) + " on" : "";
+
 const explain = "Explain, on the inspector's page, says which while the game runs";
 
 // unsent says why nothing of an actor was sent in this film, as far as the film has it.
 function unsent(c, n) {
   const s = sight(c, n, t);
+  if (unknown(c, t)) return unknown(c, t);
   if (s && s.away > s.within) return "nothing of it was sent in this film: not relevant: " + s.text;
   const kept = waits(c, n, null, t);
   if (kept) return "nothing of it was sent in this film: " + kept.text;
@@ -832,7 +840,12 @@ function show() {
   requestAnimationFrame(() => {
     drawn = false;
     el("now").textContent = seconds(t) + " s, Step " + stepAt(t) + (conn && conn.shown ? ", " + seconds(t + conn.shown.ahead) + " s by the client's clock" + (conn.shown.unsure ? ", give or take " + Math.ceil(conn.shown.unsure + 10) + " ms" : "") : "");
-    drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); showExplain(); link();
+    try {
+      drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); showExplain(); link();
+    } catch (e) {
+      play(false);
+      el("cut").textContent = "a film is damaged, open the page again: " + e;
+    }
     if (picked !== actor + " " + part) { reveal("actors"); reveal("fields"); }
     picked = actor + " " + part;
   });

@@ -2,11 +2,16 @@ package browser
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -516,6 +521,66 @@ func TestDamagedFilm(t *testing.T) {
 	}
 }
 
+// TestHostileFilm: a client's film that isn't what a recorder makes, such as one of another version, or one that is huge when it is unpacked, is refused or told of. The server's film
+// can still be looked at after the page was opened again.
+func TestHostileFilm(t *testing.T) {
+	file, client := film(t, 2, 2*time.Second)
+	whole, err := os.ReadFile(client)
+	require.NoError(t, err)
+	begin := bytes.Index(whole, []byte(`id="film">`)) + len(`id="film">`)
+	end := begin + bytes.IndexByte(whole[begin:], '<')
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(whole[begin:end])))
+	require.NoError(t, err)
+	lines, err := io.ReadAll(zip)
+	require.NoError(t, err)
+	packed := func(text string) string {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		_, err := zip.Write([]byte(text))
+		require.NoError(t, errors.Join(err, zip.Close()))
+		return base64.StdEncoding.EncodeToString(out.Bytes())
+	}
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+	with := func(old, new string) string {
+		require.Contains(t, string(lines), old)
+		return strings.ReplaceAll(string(lines), old, new)
+	}
+	evil := `<img src=x onerror=\"document.title='evil'\">`
+	for _, x := range []struct{ what, says, text string }{
+		{"whole", "", string(lines)},
+		{"huge", "MB", string(lines) + strings.Repeat(" ", 21e6)},
+		{"empty", "client.html: ", ""},
+		{"no JSON", "client.html: ", "hello"},
+		{"null", "client.html: ", "null"},
+		{"without Set", "client.html: ", with(`"Set":`, `"Other":`)},
+		{"without Sent", "client.html: ", with(`"Sent":`, `"Other":`)},
+		{"units that are none", "damaged", regexp.MustCompile(`("Set":\[\[\d+,")`).ReplaceAllString(string(lines), `${1}g`)},
+		{"values that are lists", "", with(`"Of":[`, `"Of":[[1],`)},
+		{"steps of lists", "", with(`"Steps":[`, `"Steps":[[1],`)},
+		{"names with HTML", "", with(`"Name":"`, `"Name":"`+evil)},
+	} {
+		path := filepath.Join(t.TempDir(), "client.html")
+		require.NoError(t, os.WriteFile(path, []byte(`<script id="film">`+packed(x.text)+`</script>`), 0o600))
+		var said, title string
+		require.NoError(t, chromedp.Run(ctx, runtime.Enable(), chromedp.Navigate("file://"+file),
+			chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 2`, nil), chromedp.Evaluate(`most = 20e6; window.added = false; 0`, nil),
+			chromedp.SetUploadFiles("#add", []string{path}), chromedp.Poll(`el("cut").textContent || conn.shown`, nil),
+			chromedp.Evaluate(`(async () => { for (let n = 0; n < 30; n++) { actor = n % 2; part = ["X", "Load"][n % 3 % 2]; go(60 * n); await new Promise(done => requestAnimationFrame(() => setTimeout(done))); } return el("cut").textContent })()`,
+				&said, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }), chromedp.Title(&title)), x.what)
+		t.Log(x.what, said)
+		if x.what == "whole" {
+			require.Empty(t, said)
+		}
+		require.Contains(t, said, x.says, x.what)
+		require.Equal(t, "carts, looking back", title, x.what)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
+}
+
 func shootFilm(t *testing.T, ctx context.Context) {
 	img := shoot(t, ctx, "film")
 	seen := colors(img, map[string][3]int{"acked": {0x3d, 0x9b, 0x5f}, "lost": {0xd6, 0x45, 0x3d}, "client": {0xe0, 0x8a, 0x1e}, "server": {0x1f, 0x6f, 0xc4}})
@@ -623,6 +688,21 @@ func TestFilmOfAHundred(t *testing.T) {
 	var share float64
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`(t - film.Steps[0]) / (film.Steps[film.Steps.length - 1] - film.Steps[0])`, &share)))
 	require.InDelta(t, 0.9-29.0/50, share, 0.02, "where it was dragged to")
+	// What was sent in the first seconds isn't in the page: it doesn't say that it wasn't sent.
+	var said []string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`(async () => { go(2000); actor = 5; await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+		return [el("cut").textContent, String(conn.From < 2000), ...[...el("fields").tBodies[0].rows].map(tr => tr.className.trim() + "|" + tr.cells[4].textContent), el("ways").tBodies[0].rows[0].textContent]; })()`, &said, await)))
+	require.Contains(t, said[0], "aren't shown")
+	require.Equal(t, "false", said[1], "the film has less than it is to show")
+	var whole [2]float64
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`[film.Conns[0].From || 0, film.Conns[0].Sent[0].At]`, &whole)))
+	require.Zero(t, whole[0], "the connection that it opens with is there from the beginning on")
+	require.Less(t, whole[1], 2000.0)
+	for _, text := range said[2:] {
+		require.Regexp(t, `^(picked)?\||^\d`, text)
+		require.NotContains(t, text, "not sent")
+	}
+	require.Contains(t, strings.Join(said, "\n"), "not known: the film has what was sent to this connection from")
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`film.Actors.length`, &actors), chromedp.Evaluate(`film.Conns.length`, &conns)))
 	require.Equal(t, []int{100, 100, 100}, []int{actors, conns, dots})
 	l.mu.Lock()
