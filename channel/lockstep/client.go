@@ -69,6 +69,7 @@ type client struct {
 func (c *client) init(cfg *Config) {
 	n := cfg.inputSlots()
 	c.sizes, c.data, c.maxInput = make([]int, n), make([]byte, n*cfg.MaxInput), cfg.MaxInput
+	c.stall.pausedAt = longAgo
 }
 
 // setInput keeps the input of turn, which is at most MaxDelay ahead of those collected.

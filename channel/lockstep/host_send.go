@@ -172,7 +172,7 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 	case c.state == absent || c.transport == nil || c.nextSend-c.lastHeard > h.cfg.DropAfter:
 		return 0, false
 	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
-		return 0, true // at once
+		return h.still.ticked, true // at once
 	}
 	return c.nextSend, true
 }

@@ -20,11 +20,14 @@ type stall struct {
 // freeze it for longer by that.
 func (h *Host) rejoin(now time.Duration, s *stall) {
 	if h.cfg.Stall == Substitute {
-		back := (now - s.leftAt) * time.Duration(h.cfg.StallPercent) / 100
+		back := max(now-s.leftAt, 0) / 100 * time.Duration(h.cfg.StallPercent) // whatever the clock counts from
 		s.debt, s.held = max(0, s.debt-back), max(0, s.held-back/2)
 	}
 	s.joinedAt = now
 }
+
+// barred reports whether a player may not join yet.
+func (s *stall) barred(now time.Duration) bool { return s.bar > 0 && now < s.barredUntil }
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.
 const forgiven = 8

@@ -118,6 +118,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		packet:    make([]byte, 0, cfg.MaxPacket),
 		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
 		doubted:   -1,
+		nextSend:  longAgo,
 	}, nil
 }
 

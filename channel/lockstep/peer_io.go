@@ -205,7 +205,7 @@ func (p *Peer) Tick(now time.Duration) {
 // NextDeadline is when Tick must be called next; ok is false when nothing is due.
 func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
 	if p.news {
-		return 0, p.state != Ended
+		return p.still.ticked, p.state != Ended // at once
 	}
 	return p.nextSend, p.state != Ended
 }

@@ -1,6 +1,9 @@
 package lockstep
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // still finds out when this machine stood still. What came meanwhile waited for it, and says nothing of the paths.
 type still struct {
@@ -16,6 +19,9 @@ const (
 	// stillAgain is how long one that stood still is taken at its pace then: where it does that again and again, the game has to get on with it.
 	stillAgain = 5 * time.Second
 )
+
+// longAgo is before all that any clock says.
+const longAgo = time.Duration(math.MinInt64 / 2)
 
 // look is called for each packet.
 func (s *still) look(now, turn time.Duration) {

@@ -390,6 +390,49 @@ func TestStandingStillIsNoSlowPath(t *testing.T) {
 	}
 }
 
+// TestClockFromAnywhere: the clock may begin hours before 0, as that of a match to come does, or count from 1970.
+func TestClockFromAnywhere(t *testing.T) {
+	for _, from := range []time.Duration{-10 * time.Hour, -3 * time.Second, 1_800_000_000 * time.Second} {
+		for _, policy := range []StallPolicy{Wait, Substitute} {
+			cfg := config(3)
+			cfg.Stall = policy
+			w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
+			w.now = from
+			w.start()
+			w.playTo(40, 10*time.Second)
+			w.players[2].offline = true
+			w.until("drop", time.Minute, func() bool { return w.host.Active() == 0b011 })
+			w.players[2].offline = false
+			w.until("return", time.Minute, func() bool { return w.host.Active() == 0b111 })
+			w.playTo(w.host.Turn()+100, 20*time.Second)
+			require.EqualValues(t, 1, w.host.Stats().Drops, "%v, %v", from, policy)
+
+			w.players[0].peer.news = true
+			at, _ := w.players[0].peer.NextDeadline()
+			require.LessOrEqual(t, at, w.now, "what is new is sent at once")
+			w.host.complete(w.now, 0)
+			at, _ = w.host.clientDeadline(&w.host.clients[0])
+			require.LessOrEqual(t, at, w.now, "what is new is sent at once")
+			w.host.clients[0].lagging = true
+			require.Greater(t, w.host.patience(&w.host.clients[0]), w.cfg.TurnInterval, "nobody was waited for")
+
+			w = newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
+			w.now = from
+			for i := range w.players {
+				w.connect(i, 0)
+			}
+			for began := w.now; w.host.Turn() < 100; {
+				w.now = w.wake()
+				w.woken()
+				if w.host.Ready() == w.cfg.mask() {
+					w.host.Start(w.now)
+				}
+				require.Less(t, w.now-began, 10*time.Second, "%v, %v", from, policy)
+			}
+		}
+	}
+}
+
 // TestSlowTicksCount: a host that ticks four times a second, or comes so late again and again, has the delay that this takes.
 func TestSlowTicksCount(t *testing.T) {
 	for _, often := range []time.Duration{0, 100 * ms} {

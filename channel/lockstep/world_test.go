@@ -32,7 +32,7 @@ type player struct {
 	commands     uint64
 	nextTurn     time.Duration
 	frozen       bool
-	still        bool // its machine is: what comes waits
+	still        bool  // its machine is: what comes waits
 	corrupt      int64 // turn at whose end one bit flips; -1 for none
 	skew         time.Duration
 	events       []string

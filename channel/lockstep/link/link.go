@@ -1,6 +1,7 @@
 package link
 
 import (
+	"math"
 	"time"
 
 	"github.com/bunchnet/bunchnet/history/ring"
@@ -47,7 +48,6 @@ type Link struct {
 	rtt       roundTrip
 	pings     pings
 	nextPing  time.Duration
-	pinged    bool // nextPing is set
 	answer    uint16
 	ackDue    time.Duration
 	ackWanted bool
@@ -76,6 +76,9 @@ type Stats struct {
 	Unacked                                      int           // messages
 }
 
+// longAgo is before all that any clock says.
+const longAgo = time.Duration(math.MinInt64 / 2)
+
 // New returns a Link. The error is ErrConfig.
 func New(cfg Config, handler Handler) (*Link, error) {
 	cfg, err := cfg.filled()
@@ -91,6 +94,8 @@ func New(cfg Config, handler Handler) (*Link, error) {
 		due:     make([]int64, 0, cfg.Window),
 		window:  newWindow(&cfg),
 		buf:     make([]byte, cfg.MTU),
+
+		nextPing: longAgo,
 	}, nil
 }
 
@@ -154,7 +159,7 @@ func (l *Link) NextDeadline() (at time.Duration, ok bool) {
 		earliest(l.ackDue)
 	}
 	if l.cfg.PingInterval > 0 {
-		earliest(l.nextPing) // 0 before the first Tick: at once
+		earliest(l.nextPing)
 	}
 	return at, ok
 }

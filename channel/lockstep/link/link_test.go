@@ -330,3 +330,17 @@ func Example() {
 	// b heard "attack"
 	// resent 2
 }
+
+// TestClockFromAnywhere: before the first Tick a ping is due, whatever the clock counts from.
+func TestClockFromAnywhere(t *testing.T) {
+	for _, from := range []time.Duration{-10 * time.Hour, 0, 1_800_000_000 * time.Second} {
+		l, h := newLink(t, Config{})
+		at, ok := l.NextDeadline()
+		require.True(t, ok)
+		require.LessOrEqual(t, at, from)
+		l.Tick(from)
+		require.Len(t, h.take(), 1, "%v", from)
+		at, _ = l.NextDeadline()
+		require.Greater(t, at, from)
+	}
+}

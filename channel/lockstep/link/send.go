@@ -15,7 +15,7 @@ func (l *Link) Tick(now time.Duration) {
 		l.stats.AcksSent++
 		l.sendBare(kindAck, number)
 	}
-	if l.cfg.PingInterval > 0 && (!l.pinged || now >= l.nextPing) {
+	if l.cfg.PingInterval > 0 && now >= l.nextPing {
 		l.ping(now)
 	}
 }
@@ -116,7 +116,7 @@ func (l *Link) emit(k kind, n int) {
 
 // ping measures the round trip; until there is a sample it does so more often.
 func (l *Link) ping(now time.Duration) {
-	l.pinged, l.nextPing = true, now+l.cfg.PingInterval
+	l.nextPing = now + l.cfg.PingInterval
 	if !l.rtt.known {
 		l.nextPing = now + min(l.cfg.PingInterval, l.cfg.InitialRTO)
 	}

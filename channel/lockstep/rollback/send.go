@@ -56,7 +56,11 @@ const longestTick = time.Second
 // advanceTo moves the time on.
 func (s *Session) advanceTo(now time.Duration) {
 	gap := now - s.now
-	if gap <= 0 {
+	switch {
+	case !s.ticked:
+		s.ticked, s.now = true, now
+		return
+	case gap <= 0:
 		return
 	}
 	s.now = now

@@ -3,6 +3,7 @@ package rollback
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/bits"
 	"time"
 
@@ -22,6 +23,7 @@ type Session struct {
 	states    []state
 	advancing [][]byte // inputs of the frame under way
 	started   bool
+	ticked    bool // now is of the caller's clock, which may begin anywhere
 	err       error
 	now       time.Duration
 	sentAt    time.Duration
@@ -49,6 +51,9 @@ type player struct {
 	check     check
 	desynced  bool
 }
+
+// longAgo is before all that any clock says.
+const longAgo = time.Duration(math.MinInt64 / 2)
 
 // state is a saved one.
 type state struct {
@@ -81,12 +86,12 @@ func New(cfg Config, game Game) (*Session, error) {
 		return nil, fmt.Errorf("%w: a Game is needed", ErrConfig)
 	}
 	s := &Session{cfg: cfg, game: game, agreement: cfg.agreement(), states: make([]state, cfg.MaxRollback+2), advancing: make([][]byte, cfg.Players),
-		sentAt: -cfg.FrameTime, packet: make([]byte, 0, cfg.MaxPacket), checked: -1}
+		sentAt: longAgo, packet: make([]byte, 0, cfg.MaxPacket), checked: -1}
 	for i := range s.states {
 		s.states[i].frame = -1
 	}
 	for p := range cfg.Players {
-		s.players[p].inputs = newInputs(cfg.InputSize)
+		s.players[p].inputs, s.players[p].again = newInputs(cfg.InputSize), longAgo
 	}
 	s.log = newFinalLog(cfg.Players * cfg.InputSize)
 	return s, nil
@@ -105,7 +110,7 @@ func (s *Session) Connect(number int, t lockstep.Transport) error {
 	}
 	switch {
 	case number >= s.cfg.Players && number < s.cfg.Players+MaxSpectators:
-		s.log.watchers[number-s.cfg.Players] = watcher{transport: t, next: -1}
+		s.log.watchers[number-s.cfg.Players] = watcher{transport: t, next: -1, again: longAgo}
 		return nil
 	case number < 0 || number >= s.cfg.Players || number == s.cfg.Local:
 		return ErrNoPlayer

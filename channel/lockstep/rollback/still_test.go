@@ -39,6 +39,49 @@ func some(few, all uint64) uint64 {
 	return few
 }
 
+// TestClockFromAnywhere: the clock may begin hours before 0, as that of a match to come does, or count from 1970; who is dropped then knows it.
+func TestClockFromAnywhere(t *testing.T) {
+	for _, from := range []time.Duration{-10 * time.Hour, -3 * time.Second, 1_800_000_000 * time.Second} {
+		r := newParty(t, 1, 3, netsim.Settings{Lag: 30 * time.Millisecond}, nil)
+		r.now = from
+		for _, m := range r.machines {
+			m.next = r.now
+			at := m.NextDeadline()
+			require.LessOrEqual(t, at, r.now)
+		}
+		r.run(3 * time.Second)
+		r.still(8*time.Second, true, r.machines[1])
+		r.run(3 * time.Second)
+		r.agree()
+		require.ErrorIs(t, r.machines[1].err, rollback.ErrDropped, "%v", from)
+		require.Greater(t, r.machines[0].Frame(), int64(60*7), "%v", from)
+
+		there, back := &count{}, &count{}
+		w, err := rollback.NewWatcher(rollback.Config{Session: 1, Players: 3, InputSize: 2}, 3, 0, &sums{}, there)
+		require.NoError(t, err)
+		w.Tick(r.now)
+		require.Equal(t, 1, there.packets, "%v", from)
+		require.NoError(t, r.machines[0].Connect(3, back))
+		require.NoError(t, r.machines[0].Receive(r.now, 3, there.last))
+		r.run(6 * time.Second) // without a word of the spectator's
+		before := back.packets
+		r.run(3 * time.Second)
+		require.InDelta(t, 3, back.packets-before, 1, "%v", from)
+	}
+}
+
+// count is a Transport that counts.
+type count struct {
+	packets int
+	last    []byte
+}
+
+// Send is lockstep's.
+func (c *count) Send(_ time.Duration, p []byte) error {
+	c.packets, c.last = c.packets+1, append([]byte(nil), p...)
+	return nil
+}
+
 // TestAllStandStill: machines that stand still together, as those of one host do, have missed nothing, and drop nobody.
 func TestAllStandStill(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, 6 * time.Second, time.Minute, 10 * time.Hour} {

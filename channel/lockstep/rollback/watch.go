@@ -126,7 +126,7 @@ func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Trans
 	}
 	size := cfg.Players * cfg.InputSize
 	return &Watcher{cfg: cfg, number: number, game: game, agreement: cfg.agreement(), transport: t, frame: frame, next: frame,
-		ring: make([]byte, watcherFrames*size), advancing: make([][]byte, cfg.Players), zero: make([]byte, size), sentAt: -cfg.FrameTime}, nil
+		ring: make([]byte, watcherFrames*size), advancing: make([][]byte, cfg.Players), zero: make([]byte, size), sentAt: longAgo}, nil
 }
 
 // Receive takes a packet from the player. An error means that it was refused and nothing has changed: ErrMalformed or
