@@ -84,8 +84,12 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Text = "no actor was given"
 		return e
 	}
-	b := a.base()
 	p.learnFates()
+	return w.explanation(p, a.base(), field...)
+}
+
+// explanation is Explain's, of what is known now: it changes nothing.
+func (w *World) explanation(p *Peer, b *Base, field ...string) (e Explanation) {
 	if p.out != nil {
 		e.Budget = p.out.budget()
 	}
@@ -141,7 +145,7 @@ func (w *World) explainPeer(e *Explanation, p *Peer, b *Base) *view {
 func (p *Peer) irrelevance(b *Base) string {
 	switch {
 	case b.parent != nil:
-		return "not relevant: its parent isn't there: " + p.world.Explain(p, b.parent.self).Text
+		return "not relevant: its parent isn't there: " + p.world.explanation(p, b.parent).Text
 	case p.byHand:
 		return "not relevant: its connection is another server's, which doesn't mirror it"
 	}

@@ -136,6 +136,6 @@ func (w *World) tellWait(wait bridge.Wait, reason Reason, p *Peer, b *Base) {
 		v := p.views[b]
 		w.observer.Why(wait, fmt.Sprintf("sent, but %v isn't at the client", v.unmapped(wait.Units)))
 	default:
-		w.observer.Why(wait, w.Explain(p, b.self).Text)
+		w.observer.Why(wait, w.explanation(p, b).Text)
 	}
 }
