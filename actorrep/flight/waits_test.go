@@ -204,3 +204,74 @@ func TestFilmHasExplainsReasons(t *testing.T) {
 	require.Zero(t, rec.Waits())
 	require.Nil(t, sim.Failure())
 }
+
+// TestRecorderChangesNothing: a server sends the same bytes with a recorder as without, whatever the recorder asks of it meanwhile.
+func TestRecorderChangesNothing(t *testing.T) {
+	hash := func(seed uint64, recorded bool) (hash uint64, reasons int) {
+		var rec *flight.Recorder
+		sim := simtest.NewSimulation(seed, func(h *simtest.Host) (simtest.Program, error) {
+			dc := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+			w := actorrep.NewClient(actorrep.Config{})
+			if h.IsServer() {
+				w = actorrep.NewServer(actorrep.Config{Failed: func(error) {}, RelevantTimeout: 300 * time.Millisecond})
+			}
+			require.NoError(t, w.Register("Kit", (*Kit)(nil)))
+			dc.Channels = w.ChannelTypes()
+			var d *driver.Driver
+			var kits []*Kit
+			var err error
+			if h.IsServer() {
+				if dc.Socket, err = h.Listen(7777); err != nil {
+					return nil, err
+				}
+				dc.Joined = func(c *driver.Conn) { w.AddConn(c).SetViewpoint(0, 0, 0) }
+				d, err = driver.Listen("", dc)
+				for n := range 60 {
+					k := &Kit{Kind: "kit", X: float64(n)}
+					k.SetCullDistance(30)
+					k.SetOnlyOwner(n%10 == 0)
+					require.NoError(t, w.Spawn(k))
+					kits = append(kits, k)
+				}
+				if recorded {
+					rec, err = flight.New(w, d, flight.Config{})
+				}
+			} else {
+				dc.Socket, dc.Client = h.Open(), control.ClientConfig{URL: h.Name()}
+				d, err = driver.Dial("10.0.0.1:7777", dc)
+			}
+			n := 0
+			return program(func(now time.Time) error {
+				d.TickDispatch(now)
+				n++
+				for i, k := range kits {
+					if (n+i)%7 == 0 {
+						k.X = float64((n/7 + i) % 60)
+						k.Of = actorrep.RefTo(kits[(n+i)%60])
+						if err := k.SetDormant(n%35 < 7 && i%3 == 0); err != nil {
+							return err
+						}
+					}
+				}
+				w.Step(d.Time(now))
+				d.TickFlush(now)
+				return d.Err()
+			}), err
+		})
+		sim.AddHost("server", true)
+		bad := netsim.Settings{Lag: 40 * time.Millisecond, Loss: 20}
+		require.NoError(t, sim.AddHost("Ann", false).SetNet(bad, bad))
+		sim.RunUntil(10 * time.Second)
+		require.Nil(t, sim.Failure())
+		if rec != nil {
+			reasons = rec.Waits()
+		}
+		return sim.Hash(), reasons
+	}
+	for seed := range uint64(5) {
+		without, _ := hash(seed, false)
+		with, reasons := hash(seed, true)
+		require.Equal(t, without, with, "seed %d", seed)
+		require.Positive(t, reasons)
+	}
+}
