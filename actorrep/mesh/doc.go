@@ -110,7 +110,7 @@
 //
 // # Zones: one world, many authorities
 //
-// A [Zone] runs beside each server. A [Table] divides the plane among the servers, in a grid, and each actor has one authority: the server that may change it. Every server mirrors what is
+// A [Zone] runs beside each server. A [Table] divides the plane among the servers, in a grid whose cells may be divided further, and each actor has one authority: the server that may change it. Every server mirrors what is
 // its neighbours' within a margin beyond its border, so a client, which is connected with one server, sees one world. An actor is a struct that embeds [Body] instead of actorrep.Base. It has
 // the same id at all servers (actorrep.Config.IDs), so a reference is right wherever its actor is.
 //
@@ -163,7 +163,8 @@
 // # Split and merge
 //
 // Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
-// room. A Keeper (below) makes such tables by itself: with KeeperConfig.Weight it divides a crowded server's zones among the others while all run. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
+// room. A Keeper (below) makes such tables by itself: with KeeperConfig.Weight it divides a crowded server's zones among the others while all run, and with KeeperConfig.Split it splits a crowded zone into quarters, which go to different servers, and merges them when
+// they are empty or calm. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
 // it has that table. For Linger after a new table a server mirrors what was its own as well, with the margin, so that its players who haven't travelled yet see no hole where their zone was.
 //
 // # Trust between zones
@@ -246,8 +247,28 @@
 // Who takes over has all zones of the server that is over. When no zone has changed hands for KeeperConfig.Spread, the server with the most zones hands one to the server with the fewest, if that has at least two
 // fewer. So a new server, or one that begins anew, gets its share, one zone in each Spread. With KeeperConfig.Weight zones go by what the actors in them weigh: when the lightest server weighs less than three fifths of
 // another one, that one hands it up to 16 zones, first those that border on its own, until both weigh the same. A weight is the mean over four Spreads. A zone that weighs more than two thirds of the difference stays, so
-// hardly any zone changes hands while a crowd stays in one place. A server that leaves is handed none. Keeper.Hand hands a zone when the game says so. The holder of a zone
+// hardly any zone changes hands while a crowd stays in one place. With KeeperConfig.Split (next) such a zone is split. A server that leaves is handed none. Keeper.Hand hands a zone when the game says so. The holder of a zone
 // is only the server that its actors will go to: they go one by one, as over a border, and each keeps its authority until then.
+//
+// # Zones that are split
+//
+//	+-------+-------+         +---+---+-------+           +---+---+-------+
+//	|       |       |         | a | a |       |           | a | b |       |          a's zone is split: its quarters are a's, too
+//	|   a   |   b   |   -->   +---+---+   b   |    -->    +---+---+   b   |          then quarters go to others, as zones do
+//	|       |       |         | a | a |       |           | c | a |       |          when all four are calm the first one's holder has the zone whole
+//	+-------+-------+         +---+---+-------+           +---+---+-------+
+//
+// A server that is still much heavier than the lightest one when it has handed all that it may splits the heaviest of its zones, or parts of zones, that weighs more than KeeperConfig.Split. Its quarters are zones like others: they are weighed, handed,
+// taken over and split again, when zones have stayed where they are for Spread. A zone has one key in the store however it is split, and each split, merge and change of hands is one compare-and-set of it: a crash leaves the zone as it was before, or as it is
+// after. Each of them raises the zone's epoch, so the servers' tables agree. What is split belongs to the server that had it: no actor moves because of it. What is merged goes where the table says, one by one, as always.
+//
+// A server says of each part of its own whether it is calm: that it has weighed less than a 16th of Split, in the mean of four Spreads, and not more than twice that since. That changes no epoch and no table. When four quarters are calm, the holder of the first one
+// merges them. So what was merged weighs half of Split at most, and isn't split again as an actor comes by.
+//
+//	sides                       of a quarter: at least a quarter of Margin and Hysteresis together, four times Hysteresis, and a 256th of the cell. What the store has beyond that is damaged
+//	parts of a zone             128; above, it isn't split further
+//	splits of all zones         8192; above, none is split. A Table may have 16384
+//	a zone of several cells     isn't split
 //
 // A server that is paused between Keeper.Step and its sending in the same tick sends after its lease has ended. Epochs refuse what it sends: other servers drop packets of a server that is over (Zone.Gone) and values of an older epoch, and
 // the store refuses writes by their revision. The one exception is the first record of an actor that it has just made, which stays in the store, unused. Only clients that are still connected to that server see its values, in the World
@@ -357,6 +378,7 @@
 //	server.ID        1 version 4 | 1 flags: 1 over, 2 it leaves | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
 //	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | number what its actors weigh, in thousandths, and one more: 0 is of a server that doesn't weigh them | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
+//	                 of one that is split: 1 version 2 | number epoch | for each part: 1 twice how often its cell was halved, and one more if it is calm | holder. Parts are in the order of Table.Servers' quarters, each followed by what follows it in its own square
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
 //	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state
 //	                 without a class: the actor was destroyed, and a first write of it may be under way still, which must find a record. It is deleted next

@@ -42,9 +42,13 @@ type KeeperConfig struct {
 	Spread time.Duration
 	// Weight is what an actor in this server's zones costs, in a unit that is the same at all servers: 1, for example, and 10 for a player's. The actor may be another server's still, so weigh it by what is replicated. With it zones are handed by what servers' actors weigh, and not by how
 	// many zones they hold: a server hands up to 16 to the lightest one, when that weighs less than three fifths of what this one does, until both weigh as much. So the zones of a crowd are divided, and empty ones stay where they
-	// are. A zone is the least that is handed, so give Plan many. What weighs is the mean of about the last four Spreads. Weights below a thousandth count as 0. It mustn't change the world. Set it at all servers, or at none: one without it is handed
+	// are. A zone is the least that is handed, so give Plan many, or set Split. What weighs is the mean of about the last four Spreads. Weights below a thousandth count as 0. It mustn't change the world. Set it at all servers, or at none: one without it is handed
 	// nothing by those that have it. Default nil: zones are counted.
 	Weight func(a Actor) float64
+	// Split is what a zone weighs at least that is split into quarters, by Weight: many times what one actor weighs, and a small share of what a server can carry. It is split when its server can't become much lighter by handing zones as they are, so that
+	// quarters can be handed, and quarters are split again. When each of four quarters has weighed less than a 16th of Split for a while they are merged. The sides of what is split are at least four times Hysteresis, and a quarter of Margin and Hysteresis
+	// together. A zone of several cells isn't split. It needs Weight. Set it at all servers, or at none; a server of a release that knows no splits must not be among them. Default 0: zones stay as Plan has them.
+	Split float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
 }
@@ -53,7 +57,9 @@ type KeeperConfig struct {
 type KeeperCounters struct {
 	Ended    uint64 // leases of others that had run out
 	Zones    uint64 // zones that it took
-	Handed   uint64 // zones that it handed to other servers
+	Handed   uint64 // zones that it handed to other servers, or parts of them
+	Split    uint64 // zones that it split, or parts of them
+	Merged   uint64 // parts that it merged, four at a time
 	Written  uint64 // records of actors that were written
 	Restored uint64 // actors that it took over
 	Fenced   uint64 // actors that were another server's by a newer record
@@ -81,11 +87,15 @@ type Keeper struct {
 	mine      ownLease
 	leases    []*lease       // by ID, this server's too
 	zones     []*tenancy     // in the order of Plan
+	division  division       // of these
+	laid      bool           // it is as they are
+	parts     []part         // scratch
+	deepest   uint8          // as often a cell of Plan is halved at most
 	places    map[string]int // of zones in it, by name
 	cells     []int          // and of the zone of each cell of Plan
 	tabled    bool           // the Zone has the table
 	load      load
-	counts    map[string]int // zones by holder; nil: they have changed
+	counts    map[string]int // zones and parts of them by holder; nil: they have changed
 	seen      uint64         // the newest end of a lease after which no actor comes from there, and all that came are in the store
 	toldSeen  uint64         // seen, as this server's lease says it
 
@@ -133,15 +143,22 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		return nil, fmt.Errorf("%w: Away %v, from Lease to 1 h", ErrConfig, cfg.Away)
 	case plan.check() != nil:
 		return nil, plan.check()
+	case len(plan.Splits) > 0:
+		return nil, fmt.Errorf("%w: Plan has Splits, which the Keeper makes", ErrConfig)
+	case !(cfg.Split >= 0) || cfg.Split > 0 && (cfg.Weight == nil || cfg.Spread < 0):
+		return nil, fmt.Errorf("%w: Split %v must be above 0, with a Weight and a Spread", ErrConfig, cfg.Split)
+	case cfg.Split > 0 && cfg.Zone.deepest(plan.Cell) == 0:
+		return nil, fmt.Errorf("%w: Split with cells of %v: Margin and Hysteresis of %v and %v allow no quarters of them", ErrConfig, plan.Cell, cfg.Zone.cfg.Margin, cfg.Zone.cfg.Hysteresis)
 	}
-	k := &Keeper{cfg: cfg, id: cfg.Zone.cfg.ID, z: cfg.Zone, kept: map[netguid.GUID]*kept{}, places: map[string]int{}}
+	k := &Keeper{cfg: cfg, id: cfg.Zone.cfg.ID, z: cfg.Zone, deepest: cfg.Zone.deepest(plan.Cell), kept: map[netguid.GUID]*kept{}, places: map[string]int{}}
 	for _, name := range plan.Servers {
 		at, ok := k.places[name]
 		if !ok {
 			at = len(k.zones)
 			k.places[name] = at
-			k.zones = append(k.zones, &tenancy{name: name})
+			k.zones = append(k.zones, &tenancy{name: name, value: zoneValue{parts: wholly("")}, shares: make([]share, 1)})
 		}
+		k.zones[at].cells++
 		k.cells = append(k.cells, at)
 	}
 	for _, name := range append([]string{k.id, cfg.Name}, plan.Servers...) {
@@ -157,9 +174,6 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
 		}
 		t.first = true
-	}
-	if cfg.Weight != nil {
-		k.load.zones = make([]zoneLoad, len(k.zones))
 	}
 	marked, err := durables(classes(cfg.Zone.cfg.World))
 	if err != nil {

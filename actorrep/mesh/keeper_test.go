@@ -171,7 +171,7 @@ func TestKeeperNonsense(t *testing.T) {
 	require.False(t, new(actorRecord).read(append(good, 0)))
 	require.False(t, new(leaseValue).read([]byte{leaseVersion, 4, 0, 0, 0, 0, 0, 0, 0}))
 	require.True(t, new(leaseValue).read([]byte{leaseVersion, 1, 0, 0, 0, 0, 0, 0, 0}))
-	require.False(t, new(zoneValue).read((&zoneValue{epoch: 1}).append(nil)))
+	require.False(t, new(zoneValue).read((&zoneValue{1, wholly("")}).append(nil)))
 	_, ok := readPage(appendPage(nil, make([]netguid.GUID, pageIDs+1)))
 	require.False(t, ok)
 	require.False(t, new(actorRecord).read((&actorRecord{epoch: 1, state: make([]byte, MaxActorState+1)}).append(nil)))

@@ -176,7 +176,7 @@ func TestKeeperSameID(t *testing.T) {
 // TestKeeperDamagedLease: of a lease that can't be read, such as of another version, nothing is taken while it is renewed, and all when it isn't.
 func TestKeeperDamagedLease(t *testing.T) {
 	s := newShelf(t)
-	zone := zoneValue{holder: "b", epoch: 7}
+	zone := zoneValue{7, wholly("b")}
 	s.write("mesh.server.b", []byte{keepVersion + 1, 1, 2, 3})
 	s.write("mesh.zone.z", zone.append(nil))
 	for i := range 10 {
@@ -191,10 +191,10 @@ func TestKeeperDamagedLease(t *testing.T) {
 
 // TestKeeperDamagedZone: a zone whose holder can't be read, or whose epoch can't be, is taken, by an epoch above all that it has had.
 func TestKeeperDamagedZone(t *testing.T) {
-	for _, value := range [][]byte{nil, {}, {keepVersion}, {keepVersion + 1, 3, 1, 'b'}, {keepVersion, 3, 100, 'b'}, (&zoneValue{holder: "b", epoch: math.MaxUint64}).append(nil), (&zoneValue{holder: "b", epoch: math.MaxUint64 - 1}).append(nil)} {
+	for _, value := range [][]byte{nil, {}, {keepVersion}, {keepVersion + 1, 3, 1, 'b'}, {keepVersion, 3, 100, 'b'}, (&zoneValue{math.MaxUint64, wholly("b")}).append(nil), (&zoneValue{math.MaxUint64 - 1, wholly("b")}).append(nil)} {
 		s := newShelf(t)
 		for range 20 {
-			s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 20}).append(nil))
+			s.write("mesh.zone.z", (&zoneValue{20, wholly("b")}).append(nil))
 		}
 		s.write("mesh.zone.z", value)
 		s.run(5 * time.Second)
@@ -209,7 +209,7 @@ func TestKeeperDamagedZone(t *testing.T) {
 func TestKeeperLateLease(t *testing.T) {
 	s := newShelf(t)
 	s.run(5 * time.Second)
-	s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 9}).append(nil))
+	s.write("mesh.zone.z", (&zoneValue{9, wholly("b")}).append(nil))
 	for range 4 {
 		s.run(500 * time.Millisecond)
 		s.write("mesh.server.b", (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil))
@@ -242,10 +242,11 @@ func TestKeeperAfterOwn(t *testing.T) {
 // FuzzStore: whatever a store has under a Keeper's keys, the Keeper goes on, and asks no more than its bounds.
 func FuzzStore(f *testing.F) {
 	lease := leaseValue{over: true, length: 2 * time.Second, beat: 3, seen: 9, heir: "a"}
-	f.Add(lease.append(nil), lease.append(nil), (&zoneValue{holder: "b", epoch: 1}).append(nil), appendPage(nil, []netguid.GUID{2, 4}), (&actorRecord{epoch: 1, write: 1, holder: "b", class: "Sheep"}).append(nil))
+	f.Add(lease.append(nil), lease.append(nil), (&zoneValue{1, wholly("b")}).append(nil), appendPage(nil, []netguid.GUID{2, 4}), (&actorRecord{epoch: 1, write: 1, holder: "b", class: "Sheep"}).append(nil))
 	around := leaseValue{over: true, length: 2 * time.Second, beat: math.MaxUint64, seen: math.MaxUint64, heir: "b"}
 	back := leaseValue{over: true, length: 2 * time.Second, heir: "c"}
-	f.Add(back.append(nil), around.append(nil), (&zoneValue{holder: "c", epoch: math.MaxUint64}).append(nil), []byte{1, 0, 0, 255}, (&actorRecord{epoch: maxEpoch - 1, holder: "b", write: math.MaxUint64}).append(nil))
+	f.Add(back.append(nil), around.append(nil), (&zoneValue{math.MaxUint64, wholly("c")}).append(nil), []byte{1, 0, 0, 255}, (&actorRecord{epoch: maxEpoch - 1, holder: "b", write: math.MaxUint64}).append(nil))
+	f.Add(lease.append(nil), around.append(nil), (&zoneValue{5, []part{{1, true, "a"}, {1, false, "b"}, {1, true, "c"}, {1, true, "d"}}}).append(nil), []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, b, c, zone, page, actor []byte) {
 		s := newShelf(t)
 		s.write("mesh.server.b", b)
@@ -307,7 +308,7 @@ func TestKeeperLyingGive(t *testing.T) {
 func TestKeeperLease(t *testing.T) {
 	s := newShelf(t)
 	s.write("mesh.server.b", (&leaseValue{beat: 1, length: 5 * time.Second}).append(nil))
-	s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 1}).append(nil))
+	s.write("mesh.zone.z", (&zoneValue{1, wholly("b")}).append(nil))
 	s.run(4900 * time.Millisecond)
 	require.Zero(t, s.keeper.Counters.Ended)
 	s.run(time.Second)

@@ -126,3 +126,93 @@ func TestKeptPlanted(t *testing.T) {
 		return r
 	})
 }
+
+// TestSplitPlanted plants faults in what is split, merged and taken over in parts, and expects each to be found.
+func TestSplitPlanted(t *testing.T) {
+	var by *Keeper
+	stored := map[string]zoneValue{} // as any server has heard it
+	parts := map[*Keeper]int{}
+	step := func(k *Keeper) { by = k }
+	hear := func(e *kv.Event) *zoneValue {
+		var v zoneValue
+		if e.Kind != kv.Changed || !strings.HasPrefix(e.Key, "mesh.zone.") || !v.read(e.Value) {
+			return nil
+		}
+		if v.epoch >= stored[e.Key].epoch {
+			stored[e.Key] = v
+		}
+		return &v
+	}
+	write := func(op *kv.Op, change func(v *zoneValue, was zoneValue)) {
+		var v zoneValue
+		if op.Kind == kv.Put && strings.HasPrefix(op.Key, "mesh.zone.") && v.read(op.Value) {
+			change(&v, stored[op.Key])
+			op.Value = v.append(nil)
+		}
+	}
+	plants := []planted{
+		{2, "who merges takes the actors at once", keeperFault{step: func(k *Keeper) {
+			n := 0
+			for _, t := range k.zones {
+				n += len(t.value.parts)
+			}
+			if n < parts[k] {
+				for _, r := range k.z.list {
+					if r.a != nil && r.owner != k.id && r.a.body().World() != nil {
+						if x, y, _ := r.a.Location(); k.z.table.At(x, y) == k.id {
+							k.z.own(r, max(r.epoch, 1))
+						}
+					}
+				}
+			}
+			parts[k] = n
+		}}},
+		{3, "it has the quarters in another order than all others", keeperFault{step: step, event: func(e *kv.Event) {
+			if v := hear(e); v != nil && len(v.parts) >= 4 && strings.HasPrefix(by.id, "server1") {
+				last := len(v.parts) - 1
+				v.parts[0].holder, v.parts[last].holder = v.parts[last].holder, v.parts[0].holder
+				e.Value = v.append(nil)
+			}
+		}}},
+		{2, "it doesn't take parts over", keeperFault{step: step, event: func(e *kv.Event) { hear(e) }, op: func(op *kv.Op) {
+			write(op, func(v *zoneValue, was zoneValue) {
+				for i := range v.parts {
+					if len(v.parts) > 1 && len(v.parts) == len(was.parts) {
+						if l := by.lease(was.parts[i].holder); l == nil || l.value.over {
+							v.parts[i].holder = was.parts[i].holder
+						}
+					}
+				}
+			})
+		}}},
+		{4, "zones are merged without a new epoch", keeperFault{step: step, event: func(e *kv.Event) { hear(e) }, op: func(op *kv.Op) {
+			write(op, func(v *zoneValue, was zoneValue) {
+				if len(v.parts) < len(was.parts) {
+					v.epoch = was.epoch
+				}
+			})
+		}}},
+		{4, "a part changes hands without a new epoch", keeperFault{step: step, event: func(e *kv.Event) { hear(e) }, op: func(op *kv.Op) {
+			write(op, func(v *zoneValue, was zoneValue) {
+				if len(v.parts) > 1 && len(v.parts) == len(was.parts) {
+					v.epoch = was.epoch
+				}
+			})
+		}}},
+		{5, "it doesn't hear of a merge", keeperFault{step: step, event: func(e *kv.Event) {
+			was := stored[e.Key]
+			if v := hear(e); v != nil && strings.HasPrefix(by.id, "server2") && len(v.parts) < len(was.parts) {
+				e.Key = "mesh.none"
+			}
+		}}},
+	}
+	expectFound(t, plants, 2, func(seed uint64, p planted) simtest.Result {
+		clear(stored)
+		clear(parts)
+		r, _ := playPlain(drawKept(seed), func(g *plain) {
+			crowded(g)
+			g.fault = p.keeperFault
+		})
+		return r
+	})
+}

@@ -40,8 +40,11 @@ type keeping struct {
 	away      time.Duration // KeeperConfig.Away
 	spread    time.Duration // KeeperConfig.Spread
 	weight    func(a Actor) float64
-	still     bool // sheep stay where they are
-	zones     int  // in a row of each server's quarter; 0: it is one zone
+	still     bool    // sheep stay where they are
+	zones     int     // in a row of each server's quarter; 0: it is one zone
+	split     float64 // KeeperConfig.Split
+	splits    uint64
+	merges    uint64
 	handed    uint64
 	durable   bool // durable fields change, and there are no checkpoints
 	well      bool // and the store has no trouble
@@ -235,7 +238,7 @@ func (s *zoneServer) bootKeeper() (err error) {
 	if s.g.durable {
 		checkpoint = time.Hour
 	}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: zones, Away: s.g.away, Deals: zoneGame{s}, Checkpoint: checkpoint, Spread: s.g.spread, Weight: s.g.weight, Server: s.m,
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: zones, Away: s.g.away, Deals: zoneGame{s}, Checkpoint: checkpoint, Spread: s.g.spread, Weight: s.g.weight, Split: s.g.split, Server: s.m,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true
@@ -256,7 +259,7 @@ func (s *zoneServer) Crashed() {
 		return
 	}
 	s.view.Retire()
-	g.handed += s.keeper.Counters.Handed
+	g.tallied(s.keeper)
 	g.died[s.id] = g.w.Now()
 	for _, c := range g.clients {
 		if c.pawn != nil && c.pawn.owner == s && c.lostAt == 0 {
@@ -269,6 +272,11 @@ func (s *zoneServer) Crashed() {
 		}
 	}
 	s.zone, s.inbox, s.ops, s.stoodAt, s.late = nil, nil, nil, time.Time{}, false
+}
+
+// tallied adds what a Keeper has done to what all have.
+func (g *plain) tallied(k *Keeper) {
+	g.handed, g.splits, g.merges = g.handed+k.Counters.Handed, g.splits+k.Counters.Split, g.merges+k.Counters.Merged
 }
 
 // over steps the Keeper. It reports whether the server is over, and begins it anew.
@@ -527,10 +535,13 @@ func (g *plain) unsettled() string {
 			if l.value.over {
 				return l.id + " is over"
 			}
-			if n := s.keeper.holds(l.id); n != 1 && s.g.spread > 0 && s.g.zones == 0 {
+			if n := s.keeper.holds(l.id); n != 1 && s.g.spread > 0 && s.g.zones == 0 && s.g.split == 0 {
 				return fmt.Sprintf("%s knows that %s holds %d zones", s.id, l.id, n)
 			}
 		}
+	}
+	if why := g.otherTable(); why != "" {
+		return why
 	}
 	gold, minted := 0, 0
 	for _, t := range g.order {
@@ -586,6 +597,42 @@ func (g *plain) unsettled() string {
 	}
 	if gold != minted {
 		g.w.Failf("gold", "there is %d, and %d was minted", gold, minted)
+	}
+	return ""
+}
+
+// otherTable says which server's table isn't what the store's zones say.
+func (g *plain) otherTable() string {
+	for x := -10.0; x < 2*zoneCell+10; x += 6 {
+		for y := -10.0; y < 2*zoneCell+10; y += 6 {
+			holder := g.holder(x, y)
+			for _, s := range g.servers {
+				if at := s.zone.table.At(x, y); at != holder {
+					return fmt.Sprintf("at %v, %v the store has %q, and %s has %q, whose table is %+v", x, y, holder, s.id, at, s.zone.table)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// holder is who holds a place, as the store has it.
+func (g *plain) holder(x, y float64) string {
+	plan := g.servers[0].keeper.cfg.Plan
+	column, row := min(max(int(x/plan.Cell), 0), plan.Columns-1), min(max(int(y/plan.Cell), 0), plan.Columns-1)
+	b, _, _ := g.store.Entry("mesh.zone." + plan.Servers[row*plan.Columns+column])
+	var v zoneValue
+	if !v.read(b) {
+		return ""
+	}
+	at, _ := squaresOf(square{float64(column) * plan.Cell, float64(row) * plan.Cell, plan.Cell}, 0, v.parts)
+	in := func(v, from, side, low, high float64) bool {
+		return (v >= from || from == low) && (v < from+side || from+side == high)
+	}
+	for i, q := range at {
+		if in(x, q.x, q.side, 0, 2*zoneCell) && in(y, q.y, q.side, 0, 2*zoneCell) {
+			return v.parts[i].holder
+		}
 	}
 	return ""
 }
@@ -759,7 +806,7 @@ func TestSpread(t *testing.T) {
 		t.Fatalf("seed %d: %v", *first, r.Failure)
 	}
 	for _, s := range g.servers {
-		g.handed += s.keeper.Counters.Handed
+		g.tallied(s.keeper)
 	}
 	if most != 2 || g.handed != 1 {
 		t.Fatalf("seed %d: a server held %d zones, %d were handed on", *first, most, g.handed)

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -15,6 +16,7 @@ const (
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
+	splitVersion = 2 // of a zone that is split
 	leaseVersion = 4
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxLease     = time.Hour
@@ -67,21 +69,35 @@ func (r *reader) milliseconds() time.Duration {
 
 // zoneValue is the value of a zone's key.
 type zoneValue struct {
-	holder string
-	epoch  uint64
+	epoch uint64 // how often it was split or merged, or changed hands, or a part of it
+	parts []part
 }
 
 func (v *zoneValue) append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, keepVersion), v.epoch)
-	return appendBytes(b, []byte(v.holder))
+	if len(v.parts) == 1 {
+		b = binary.AppendUvarint(append(b, keepVersion), v.epoch)
+		return appendBytes(b, []byte(v.parts[0].holder))
+	}
+	b = binary.AppendUvarint(append(b, splitVersion), v.epoch)
+	for _, p := range v.parts {
+		b = appendBytes(append(b, p.depth<<1|b2u(p.calm)), []byte(p.holder))
+	}
+	return b
 }
 
 func (v *zoneValue) read(b []byte) bool {
 	r := reader{b: b}
 	version := r.byte()
 	*v = zoneValue{epoch: r.number()}
-	v.holder = string(r.bytes(maxID))
-	return r.end() && version == keepVersion && v.holder != "" && v.epoch < maxTenancies
+	if version == keepVersion {
+		v.parts = wholly(string(r.bytes(maxID)))
+	}
+	for version == splitVersion && len(r.b) > 0 && !r.bad && len(v.parts) <= maxParts {
+		b := r.byte()
+		v.parts = append(v.parts, part{b >> 1, b&1 > 0, string(r.bytes(maxID))})
+	}
+	return r.end() && v.epoch < maxTenancies && len(v.parts) <= maxParts && (len(v.parts) > 1) == (version == splitVersion) && fits(v.parts) &&
+		!slices.ContainsFunc(v.parts, func(p part) bool { return p.holder == "" })
 }
 
 // actorRecord is an actor as the store has it.

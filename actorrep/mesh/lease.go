@@ -24,16 +24,23 @@ type lease struct {
 	gone     bool          // it is over, and this server has ended all that it has with it
 }
 
-// tenancy is a zone's holder as this server has heard of it.
+// tenancy is a zone's holders as this server has heard of them.
 type tenancy struct {
-	name  string
-	first bool   // it is in KeeperConfig.Zones
-	rev   uint64 // 0: nobody has held it
-	value zoneValue
-	at    time.Duration // when this server heard of rev
-	tryAt time.Duration
-	told  bool
-	to    string // Hand
+	name   string
+	cells  int    // of Plan
+	first  bool   // it is in KeeperConfig.Zones
+	rev    uint64 // 0: nobody has held it
+	value  zoneValue
+	shares []share       // of its parts
+	at     time.Duration // when this server heard of value's epoch
+	tryAt  time.Duration
+	told   bool
+}
+
+// share is what this server knows of a zone's part besides.
+type share struct {
+	zoneLoad
+	to string // Hand
 }
 
 // ownLease is this server's lease.
@@ -66,7 +73,7 @@ func (k *Keeper) heardKey(e *kv.Event) {
 		k.heardLease(name, e)
 	case "zone":
 		if t := k.tenancy(name); t != nil {
-			t.heard(e, k.now)
+			t.heard(e, k.now, k.deepest)
 			k.zonesChanged()
 		}
 	}
@@ -99,18 +106,43 @@ func (k *Keeper) heardLease(id string, e *kv.Event) {
 }
 
 // heard takes what the watch says of a zone's key. A zone without a holder keeps its epoch, so that the next one has a higher.
-func (t *tenancy) heard(e *kv.Event, now time.Duration) {
+func (t *tenancy) heard(e *kv.Event, now time.Duration, deepest uint8) {
 	t.told = true
 	if e.Kind == kv.Deleted {
-		t.rev, t.value.holder = 0, ""
+		t.vacant()
 		return
 	}
-	if e.Revision != t.rev {
-		t.rev, t.at = e.Revision, now
+	var v zoneValue
+	if !v.read(e.Value) || len(v.parts) > 1 && (t.cells > 1 || slices.ContainsFunc(v.parts, func(p part) bool { return p.depth > deepest })) { // its epoch was at most the number of writes
+		v = zoneValue{e.Revision, wholly("")}
 	}
-	if !t.value.read(e.Value) { // its epoch was at most the number of writes
-		t.value = zoneValue{epoch: e.Revision}
+	if t.rev == 0 || v.epoch != t.value.epoch { // else parts of it have become calm, or aren't any more
+		t.at = now
 	}
+	t.rev = e.Revision
+	t.takes(v)
+}
+
+// vacant: nobody has the zone.
+func (t *tenancy) vacant() {
+	t.rev = 0
+	t.takes(zoneValue{t.value.epoch, wholly("")})
+}
+
+// takes takes a value. What is known of parts that are still there stays.
+func (t *tenancy) takes(v zoneValue) {
+	shares := make([]share, len(v.parts))
+	was, begins := 0, 0 // the former part that begins where this one does, or later
+	for i, at := 0, 0; i < len(v.parts); i++ {
+		for ; begins < at; was++ {
+			begins += t.value.parts[was].size()
+		}
+		if begins == at && t.value.parts[was].depth == v.parts[i].depth {
+			shares[i] = t.shares[was]
+		}
+		at += v.parts[i].size()
+	}
+	t.value, t.shares = v, shares
 }
 
 func (k *Keeper) findLease(id string) (int, bool) {
@@ -150,7 +182,7 @@ func (k *Keeper) isCurrent() {
 	k.leases = slices.DeleteFunc(k.leases, func(l *lease) bool { return !l.told && l.id != k.id })
 	for _, t := range k.zones {
 		if !t.told {
-			t.rev, t.value.holder = 0, ""
+			t.vacant()
 		}
 	}
 	k.zonesChanged()
@@ -251,19 +283,21 @@ func (l *lease) length(k *Keeper) time.Duration { return max(k.cfg.Lease, l.valu
 // alive reports whether a server's lease may be held still.
 func (k *Keeper) alive(l *lease) bool { return !l.value.over && !k.runsOut(l, 0) }
 
-// holds is how many zones a server holds.
+// holds is how many zones a server holds, and parts of zones.
 func (k *Keeper) holds(id string) int {
 	if k.counts == nil {
 		k.counts = map[string]int{}
 		for _, t := range k.zones {
-			k.counts[t.value.holder]++
+			for _, p := range t.value.parts {
+				k.counts[p.holder]++
+			}
 		}
 	}
 	return k.counts[id]
 }
 
 // zonesChanged: what is counted, and in the table, isn't as it is.
-func (k *Keeper) zonesChanged() { k.tabled, k.counts = false, nil }
+func (k *Keeper) zonesChanged() { k.tabled, k.laid, k.counts = false, false, nil }
 
 // heir is the server that takes over what a server has had. "" when that isn't known; the server itself while it isn't over.
 func (k *Keeper) heir(id string) string {
@@ -309,21 +343,26 @@ func (k *Keeper) stepLeases() {
 	}
 	k.sight()
 	for _, t := range k.zones {
-		heir := k.id
-		switch l := k.lease(t.value.holder); {
-		case l != nil:
-			heir = k.heir(l.id)
-			if !l.value.over {
-				continue
+		if k.now < t.tryAt {
+			continue
+		}
+		k.change(t, &k.Counters.Zones, func(i int) string {
+			heir := k.id
+			switch l := k.lease(t.value.parts[i].holder); {
+			case l != nil:
+				heir = k.heir(l.id)
+				if !l.value.over {
+					return ""
+				}
+			case t.rev == 0 && t.first: // nobody has had it
+			case k.now-max(k.currentAt, t.at) < wait: // its holder's lease may come later
+				return ""
 			}
-		case t.rev == 0 && t.first: // nobody has had it
-		case k.now-max(k.currentAt, t.at) < wait: // its holder's lease may come later
-			continue
-		}
-		if heir != k.id || k.now < t.tryAt {
-			continue
-		}
-		k.hold(t, k.id)
+			if heir != k.id {
+				return ""
+			}
+			return heir
+		})
 	}
 	k.retable()
 	k.stepHands()
@@ -335,26 +374,24 @@ func (k *Keeper) retable() {
 	if k.tabled {
 		return
 	}
-	t := k.cfg.Plan
-	t.Epoch, t.Servers = 1, slices.Clone(t.Servers)
+	epoch := uint64(1)
 	for _, z := range k.zones {
-		if z.value.holder == "" {
+		if z.value.parts[0].holder == "" { // nobody has it; a part alone always has a holder
 			return
 		}
-		t.Epoch += z.value.epoch
+		epoch += z.value.epoch
 	}
-	for i, at := range k.cells {
-		t.Servers[i] = k.zones[at].value.holder
-	}
+	t := k.lay().Table
+	t.Epoch = epoch
 	k.tabled = true
 	if t.Epoch > k.z.table.Epoch {
 		k.complain(k.z.SetTable(t))
 	}
 }
 
-// Holds returns the epoch of a zone that this server holds: how many holders it has had. It is 0 when another server holds it.
+// Holds returns the epoch of a zone that this server holds, or a part of it: how many holders it has had, and how often it was split or merged. It is 0 when it is all other servers'.
 func (k *Keeper) Holds(zone string) uint64 {
-	if t := k.tenancy(zone); t != nil && t.value.holder == k.id && !k.over && k.mine.held {
+	if t := k.tenancy(zone); t != nil && !k.over && k.mine.held && slices.ContainsFunc(t.value.parts, func(p part) bool { return p.holder == k.id }) {
 		return t.value.epoch
 	}
 	return 0

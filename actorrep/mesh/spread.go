@@ -3,14 +3,12 @@ package mesh
 import (
 	"errors"
 	"slices"
-
-	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves.
 var ErrZone = errors.New("mesh: the zone isn't this server's to give, or the other server has no lease or leaves")
 
-// Hand has the next Step give a zone that this server holds to another server, such as one that has less to do. When the store has that, all servers hear of it, and the zone's actors and players go
+// Hand has the next Step give a zone that this server holds, or the parts of it that it holds, to another server, such as one that has less to do. When the store has that, all servers hear of it, and the zone's actors and players go
 // there one by one. When the store doesn't answer, the zone may stay; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves. ErrAway: the store is away.
 func (k *Keeper) Hand(zone, to string) error {
 	t, l := k.tenancy(zone), k.lease(to)
@@ -20,35 +18,48 @@ func (k *Keeper) Hand(zone, to string) error {
 	case k.Away():
 		return ErrAway
 	}
-	t.to = to
+	for i, p := range t.value.parts {
+		if p.holder == k.id {
+			t.shares[i].to = to
+		}
+	}
 	return nil
 }
 
 // stepHands hands the zones that the game has said.
 func (k *Keeper) stepHands() {
 	for _, t := range k.zones {
-		if t.to != "" && k.now >= t.tryAt {
-			if l := k.lease(t.to); t.value.holder == k.id && l != nil && k.alive(l) {
-				k.hold(t, t.to)
-			}
-			t.to = ""
+		if k.now < t.tryAt {
+			continue
 		}
+		k.change(t, &k.Counters.Handed, func(i int) string {
+			to := t.shares[i].to
+			t.shares[i].to = ""
+			if l := k.lease(to); l == nil || t.value.parts[i].holder != k.id || !k.alive(l) {
+				return ""
+			}
+			return to
+		})
 	}
 }
 
-// hold has the store have a server as a zone's holder, if the zone is as this server has heard of it.
-func (k *Keeper) hold(t *tenancy, holder string) {
-	t.tryAt = k.now + k.cfg.Lease/4
-	v := zoneValue{holder: holder, epoch: t.value.epoch + 1}
-	k.do(kv.Op{Kind: kv.Put, Key: k.key("zone", t.name), Value: v.append(nil), Expect: t.rev}, func(e kv.Event) {
-		switch {
-		case e.Status != kv.OK:
-		case holder == k.id:
-			k.Counters.Zones++
-		default:
-			k.Counters.Handed++
+// change has the store have others as holders of a zone's parts, if the zone is as this server has heard of it: of each part what to says, or the one that it has where that is "". It counts them when the store has that.
+func (k *Keeper) change(t *tenancy, count *uint64, to func(i int) string) {
+	var parts []part
+	n := uint64(0)
+	for i := range t.value.parts {
+		if holder := to(i); holder != "" {
+			if parts == nil {
+				parts = slices.Clone(t.value.parts)
+			}
+			parts[i].holder, parts[i].calm = holder, false
+			n++
 		}
-	})
+	}
+	if n > 0 {
+		has := n
+		k.put(t, zoneValue{t.value.epoch + 1, parts}, func() { *count += has })
+	}
 }
 
 // stepSpread hands zones to the server that has least to do, if this one has more. Then all wait for Spread.
@@ -93,9 +104,13 @@ func (k *Keeper) stepCount() {
 		return
 	}
 	for i := len(k.zones) - 1; ; i-- {
-		if t := k.zones[i]; t.value.holder == k.id {
-			k.hold(t, to)
-			return
+		t := k.zones[i]
+		for n := len(t.value.parts) - 1; n >= 0; n-- {
+			if t.value.parts[n].holder == k.id {
+				t.shares[n].to = to
+				k.stepHands()
+				return
+			}
 		}
 	}
 }

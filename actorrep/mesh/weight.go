@@ -9,18 +9,17 @@ import (
 
 // load is what this server's actors weigh, in thousandths, as a mean of loadSpreads KeeperConfig.Spreads: actors come and go.
 type load struct {
-	zones []zoneLoad    // by place in Keeper.zones
 	near  zoneLoad      // of actors that are in others' zones, and stay this server's by hysteresis
 	told  uint64        // what the lease says of it: one more than the sum of all of them; 0 before they were weighed, and without KeeperConfig.Weight
 	fresh bool          // they were weighed since told was looked at last
 	ready time.Duration // since when there is a server to hand zones to; 0: there is none
 }
 
-// zoneLoad is what the actors in a zone weigh that are its holder's, or will be.
+// zoneLoad is what the actors in a zone, or in a part of it, weigh that are its holder's, or will be.
 type zoneLoad struct {
 	now, mean uint64
 	times     float64 // that it was weighed since this server holds it
-	side      int     // what a side of one of its cells counts in borders of the zone on the other side of it
+	side      int     // what its sides count in borders of what is on the other side of them
 	borders   int
 }
 
@@ -35,18 +34,21 @@ func (k *Keeper) weigh() {
 		return
 	}
 	l := &k.load
-	for i := range l.zones {
-		l.zones[i].now = 0
+	for _, t := range k.zones {
+		for i := range t.shares {
+			t.shares[i].now = 0
+		}
 	}
+	places := k.lay()
 	l.near.now = 0
 	for _, r := range k.z.list {
 		if r.a == nil || r.a.body().World() != k.z.cfg.World {
 			continue
 		}
 		x, y, _ := r.a.Location()
-		at := k.cells[k.cfg.Plan.cell(x, y)]
-		in := &l.zones[at]
-		switch own := k.zones[at].value.holder == k.id; {
+		at := places.find(x, y)
+		in := &k.shareAt(places.spots[at]).zoneLoad
+		switch own := places.Servers[at] == k.id; {
 		case own && r.owner == k.id:
 		case own == (r.owner == k.id) || k.z.keeps(r.owner, x, y) == own: // another server's, which stays or goes to a third, or this server's, which goes
 			continue
@@ -57,18 +59,25 @@ func (k *Keeper) weigh() {
 			in.now += uint64(1000 * min(w, mostWeight))
 		}
 	}
-	most := max(1, loadSpreads*float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
+	most := k.mostTimes()
 	l.near.mix(most)
 	l.told, l.fresh = 1+l.near.mean, true
-	for i, t := range k.zones {
-		z := &l.zones[i]
-		if t.value.holder != k.id {
-			z.times = 0
-			continue
+	for _, t := range k.zones {
+		for i, p := range t.value.parts {
+			z := &t.shares[i]
+			if p.holder != k.id {
+				z.times = 0
+				continue
+			}
+			z.mix(most)
+			l.told += z.mean
 		}
-		z.mix(most)
-		l.told += z.mean
 	}
+}
+
+// mostTimes is how often is weighed in loadSpreads.
+func (k *Keeper) mostTimes() float64 {
+	return max(1, loadSpreads*float64(k.cfg.Spread)/float64(k.cfg.Lease/4))
 }
 
 // mix has the mean of so many times be one of what it weighs now. At first it is that.
@@ -77,33 +86,27 @@ func (z *zoneLoad) mix(most float64) {
 	z.mean = uint64(float64(z.mean) + (float64(z.now)-float64(z.mean))/z.times)
 }
 
-// borders counts, for each zone, how many sides of cells it shares with what a server holds or is about to be handed, less those that it shares with the rest of what this one holds.
+// borders counts, for each zone or part, how long its sides are that it shares with what a server holds or is about to be handed, less those that it shares with the rest of what this one holds.
 func (k *Keeper) borders(to string) {
-	zones, columns := k.load.zones, k.cfg.Plan.Columns
-	for i, t := range k.zones {
-		z := &zones[i]
-		z.borders = 0
-		switch {
-		case t.to == to || t.value.holder == to:
-			z.side = 1
-		case t.value.holder == k.id:
-			z.side = -1
-		default:
-			z.side = 0
+	for _, t := range k.zones {
+		for i, p := range t.value.parts {
+			z := &t.shares[i]
+			z.borders = 0
+			switch {
+			case z.to == to || p.holder == to:
+				z.side = 1
+			case p.holder == k.id:
+				z.side = -1
+			default:
+				z.side = 0
+			}
 		}
 	}
-	share := func(a, b int) {
-		if a != b {
-			zones[a].borders += zones[b].side
-			zones[b].borders += zones[a].side
-		}
-	}
-	for i, at := range k.cells {
-		if (i+1)%columns > 0 {
-			share(at, k.cells[i+1])
-		}
-		if i+columns < len(k.cells) {
-			share(at, k.cells[i+columns])
+	places := k.lay()
+	for _, s := range places.borders() {
+		if a, b := k.shareAt(places.spots[s.a]), k.shareAt(places.spots[s.b]); a != b {
+			a.borders += s.length * b.side
+			b.borders += s.length * a.side
 		}
 	}
 }
@@ -118,6 +121,7 @@ func (k *Keeper) stepWeight() {
 		return
 	}
 	k.load.fresh = false
+	k.stepCalm()
 	own, least, to, turn := k.load.told, k.load.told, "", time.Duration(0)
 	for _, l := range k.leases {
 		if w := l.value.load; l.id != k.id && w > 0 {
@@ -137,28 +141,35 @@ func (k *Keeper) stepWeight() {
 		return
 	}
 	for n := 0; n < mostHanded && own > least; n++ {
-		t, w := k.toHand(to, own-least)
-		if t == nil {
+		z, w := k.toHand(to, own-least)
+		if z == nil {
 			break
 		}
-		t.to = to
+		z.to = to
 		own, least = own-w, least+w
 	}
-	k.stepHands()
+	if k.stepHands(); least < own/5*3 {
+		k.split()
+	}
 }
 
-// toHand is the zone to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest. One that is more than two
+// toHand is the zone, or the part of one, to hand next to a server that weighs so much less than this one, and what it weighs: one that makes the heavier of the two lighter, of those that border most on the other's zones the heaviest. One that is more than two
 // thirds of the difference stays: a crowd would go from server to server as an actor comes by.
-func (k *Keeper) toHand(to string, less uint64) (best *tenancy, weighs uint64) {
+func (k *Keeper) toHand(to string, less uint64) (best *share, weighs uint64) {
 	k.borders(to)
 	borders := 0
-	for i, t := range k.zones {
-		z := &k.load.zones[i]
-		if t.value.holder != k.id || t.to != "" || z.mean == 0 || z.mean > less-less/3 {
+	for _, t := range k.zones {
+		if k.now < t.tryAt { // its calm parts are being told, or merged
 			continue
 		}
-		if b := z.borders; best == nil || b > borders || b == borders && z.mean > weighs {
-			best, borders, weighs = t, b, z.mean
+		for i, p := range t.value.parts {
+			z := &t.shares[i]
+			if p.holder != k.id || z.to != "" || z.mean == 0 || z.mean > less-less/3 {
+				continue
+			}
+			if b := z.borders; best == nil || b > borders || b == borders && z.mean > weighs {
+				best, borders, weighs = z, b, z.mean
+			}
 		}
 	}
 	return best, weighs

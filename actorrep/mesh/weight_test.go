@@ -30,7 +30,7 @@ func newScales(t testing.TB, cells, columns int, weight func(Actor) float64) *so
 	k := s.keeper
 	k.now, k.current, k.mine.held, k.mine.acked, k.mine.until = time.Hour, true, true, time.Hour, 2*time.Hour
 	for _, z := range k.zones {
-		z.rev, z.value = 1, zoneValue{holder: k.id, epoch: 1}
+		z.rev, z.value = 1, zoneValue{1, wholly(k.id)}
 	}
 	s.server(k.id, 0)
 	return s
@@ -55,8 +55,8 @@ func (s *solo) leaves(id string) {
 func (s *solo) weigh(weights map[int]uint64) map[string]string {
 	k := s.keeper
 	k.load.told, k.load.fresh, k.ops = 1, true, nil
-	for i := range k.load.zones {
-		k.load.zones[i].mean = weights[i]
+	for i := range k.zones {
+		k.zones[i].shares[0].mean = weights[i]
 		k.load.told += weights[i]
 	}
 	k.stepWeight()
@@ -64,7 +64,7 @@ func (s *solo) weigh(weights map[int]uint64) map[string]string {
 	for _, op := range k.ops {
 		var v zoneValue
 		require.True(s.t, v.read(op.Value))
-		handed[op.Key] = v.holder
+		handed[op.Key] = v.parts[0].holder
 	}
 	return handed
 }
@@ -81,7 +81,7 @@ func TestCrowdStays(t *testing.T) {
 		{map[int]uint64{2: 100_000, 3: 40_000}, map[string]string{"mesh.zone.z3": "b"}}, // more than two thirds of what b has less
 	} {
 		s := newScales(t, 4, 4, func(Actor) float64 { return 1 })
-		s.keeper.zones[1].value.holder = "b"
+		s.keeper.zones[1].value.parts = wholly("b")
 		s.server("b", 1)
 		require.Equal(t, c.handed, s.weigh(c.weights))
 	}
@@ -120,7 +120,7 @@ func TestUnweighed(t *testing.T) {
 func TestHeavyTakesLast(t *testing.T) {
 	s := newScales(t, 8, 4, func(Actor) float64 { return 1 })
 	for i, z := range s.keeper.zones[1:] {
-		z.value.holder = []string{"b", "c"}[i%2]
+		z.value.parts = wholly([]string{"b", "c"}[i%2])
 	}
 	s.server("b", 20_000)
 	s.server("c", 30_000)
@@ -150,7 +150,7 @@ func TestWeighs(t *testing.T) {
 		total  uint64
 	}{{math.Inf(1), 2 * 1000 * mostWeight}, {math.MaxFloat64, 2 * 1000 * mostWeight}, {math.Inf(-1), 0}, {math.NaN(), 0}, {-1, 0}, {2, 4000}} {
 		weight = c.weight
-		s.keeper.load = load{zones: make([]zoneLoad, 2)}
+		s.keeper.unweighed()
 		s.keeper.weigh()
 		require.Equal(t, c.total, s.keeper.load.told-1, "%v", c.weight)
 	}
@@ -164,7 +164,7 @@ func TestWeighs(t *testing.T) {
 func TestWhoseWeight(t *testing.T) {
 	s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
 	k := s.keeper
-	k.zones[1].value.holder = "b"
+	k.zones[1].value.parts = wholly("b")
 	k.zonesChanged()
 	k.retable()
 	require.Equal(t, "b", s.zone.table.At(15, 5))
@@ -178,10 +178,10 @@ func TestWhoseWeight(t *testing.T) {
 		weighs, zone uint64
 	}{{5, "a", 1000, 1000}, {9.5, "a", 1000, 1000}, {10.5, "a", 1000, 0}, {15, "a", 0, 0}, {15, "b", 0, 0}, {10.5, "b", 0, 0}, {9.5, "b", 0, 0}, {5, "b", 1000, 1000}, {5, "", 1000, 1000}, {15, "", 0, 0}} {
 		a.X, r.owner = c.x, c.owner
-		k.load = load{zones: make([]zoneLoad, 2)}
+		k.unweighed()
 		k.weigh()
 		require.Equal(t, c.weighs, k.load.told-1, "%+v", c)
-		require.Equal(t, c.zone, k.load.zones[0].mean, "%+v", c)
+		require.Equal(t, c.zone, k.zones[0].shares[0].mean, "%+v", c)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestHeaviestHandsFirst(t *testing.T) {
 	s := newScales(t, 8, 4, func(Actor) float64 { return 1 })
 	k, weights := s.keeper, map[int]uint64{0: 1000, 1: 1000, 2: 1000, 3: 1000}
 	for _, z := range k.zones[4:] {
-		z.value.holder = "b"
+		z.value.parts = wholly("b")
 	}
 	k.retable()
 	after := func(d time.Duration, b, c uint64) int {
@@ -231,7 +231,7 @@ func TestLeavingGetsNothing(t *testing.T) {
 	s.server("b", 1)
 	require.NotEmpty(t, s.weigh(crowded))
 	require.NoError(t, k.Hand("z0", "b"))
-	k.zones[0].to = ""
+	k.zones[0].shares[0].to = ""
 	for _, z := range k.zones {
 		z.tryAt = 0
 	}
@@ -276,7 +276,7 @@ func TestMostCells(t *testing.T) {
 	for i := range maxCells {
 		weights[i] = 1000
 	}
-	s.keeper.zones[500].value.holder = "b"
+	s.keeper.zones[500].value.parts = wholly("b")
 	require.Len(t, s.weigh(weights), mostHanded)
 	s.keeper.retable()
 	require.True(t, s.keeper.tabled)
@@ -286,12 +286,20 @@ func TestMostCells(t *testing.T) {
 func BenchmarkKeeperWeight(b *testing.B) {
 	s := newScales(b, 4096, 64, func(Actor) float64 { return 1 })
 	s.server("b", 1)
-	for i := range s.keeper.load.zones {
-		s.keeper.load.zones[i].mean = 1000
+	for _, z := range s.keeper.zones {
+		z.shares[0].mean = 1000
 	}
 	for b.Loop() {
 		for range mostHanded {
 			s.keeper.toHand("b", 1<<40)
 		}
+	}
+}
+
+// unweighed has the Keeper begin anew with what actors weigh.
+func (k *Keeper) unweighed() {
+	k.load = load{}
+	for _, t := range k.zones {
+		t.shares = make([]share, len(t.value.parts))
 	}
 }

@@ -62,7 +62,7 @@ type ZoneConfig struct {
 	Game  ZoneGame
 	Table Table
 	// Margin is how far beyond its border a server mirrors what is its neighbour's: the cull distance of players, and a little. Hysteresis is how far an actor must
-	// be beyond the border to become the neighbour's. Both are in the units of Location, above 0, and together four cells at most.
+	// be beyond the border to become the neighbour's. Both are in the units of Location, above 0, and together four sides of the smallest cell or quarter at most.
 	Margin, Hysteresis float64
 	// ToServer sends a packet to a server, which is valid during the call. It may be lost, late or doubled.
 	ToServer func(id string, packet []byte)
@@ -174,8 +174,8 @@ func (z *Zone) SetTable(t Table) error {
 	switch {
 	case t.Epoch <= z.table.Epoch:
 		return fmt.Errorf("%w: Table.Epoch is %d after %d", ErrConfig, t.Epoch, z.table.Epoch)
-	case z.cfg.Margin+z.cfg.Hysteresis > 4*t.Cell:
-		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.Cell)
+	case z.cfg.Margin+z.cfg.Hysteresis > 4*t.side():
+		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells or quarters of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.side())
 	}
 	if z.table.Epoch > 0 {
 		if len(z.formers) >= maxFormers {
@@ -183,14 +183,18 @@ func (z *Zone) SetTable(t Table) error {
 		}
 		z.formers = append(z.formers, former{z.table, z.now + z.cfg.Linger})
 	}
-	t.Servers = slices.Clone(t.Servers)
+	t.Servers, t.Splits = slices.Clone(t.Servers), slices.Clone(t.Splits)
 	z.table, z.servers = t, map[string]bool{}
 	for _, id := range t.Servers {
 		z.servers[id] = true
 	}
+	delete(z.servers, "") // of what is split
 	z.changes++
 	return nil
 }
+
+// At is the server in whose zone a place is, by the table that this server has now: for a map, or to place what is new where it stays.
+func (z *Zone) At(x, y float64) string { return z.table.At(x, y) }
 
 // Own makes this server the authority of an actor that is in World, and no component: 1 is the epoch of one that is new, for a player's that comes from another server it is
 // what Release returned there. ErrOwned: it has an authority of that epoch, or a newer one.
