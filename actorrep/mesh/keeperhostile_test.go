@@ -280,6 +280,27 @@ func FuzzStore(f *testing.F) {
 	})
 }
 
+// TestLeaveWhileTakingOver: a server that is to stop while it takes an actor over stops when the store has that, not a checkpoint later.
+func TestLeaveWhileTakingOver(t *testing.T) {
+	s := newShelf(t)
+	s.keeper.cfg.Checkpoint, s.keeper.durable = time.Hour, nil
+	s.write("mesh.server.b", (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil))
+	s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{4002}))
+	s.write("mesh.actor.4002", (&actorRecord{epoch: 5, write: 1, holder: "b", class: "Sheep"}).append(nil))
+	left := false
+	s.lost = func(op kv.Op) bool {
+		if op.Kind == kv.Put && op.Key == "mesh.actor.4002" && !left {
+			left = true
+			s.keeper.Leave()
+		}
+		return false
+	}
+	s.run(10 * time.Second)
+	require.True(t, left)
+	require.EqualValues(t, 1, s.keeper.Counters.Restored)
+	require.True(t, s.keeper.Over())
+}
+
 // TestKeeperLyingGive: an actor that a lying neighbour gives while this server's claim to it is under way is still this server's.
 func TestKeeperLyingGive(t *testing.T) {
 	s := newShelf(t)

@@ -135,7 +135,9 @@ func (k *Keeper) settled(a *kept) {
 // claimed: the store has an actor as this server's that another has had.
 func (k *Keeper) claimed(a *kept, rev uint64) {
 	a.known, a.claimed, a.rev, a.epoch, a.hash, a.arrival = true, true, rev, a.claim.epoch, sum(a.claim.state), 0
-	a.checkAt = k.now + k.cfg.Checkpoint
+	if a.checkAt = k.now; !k.leaving { // else it is written as it is now, and the lease ends then
+		a.checkAt += k.cfg.Checkpoint
+	}
 	k.tell(a, a.want, ErrGone) // it isn't what they have changed
 	k.settled(a)
 	k.restore(a)
