@@ -496,6 +496,34 @@ func TestCalmIsNoChange(t *testing.T) {
 	require.Empty(t, s.keeper.zones[0].shares[0].to)
 }
 
+// TestHandsItsParts: Hand gives the parts that this server holds, and no others; without Weight they are counted and handed one by one as zones are.
+func TestHandsItsParts(t *testing.T) {
+	s := newScales(t, 2, 2, nil)
+	k := s.keeper
+	s.server("b", 0)
+	s.server("c", 0)
+	parts := []part{{1, true, "a"}, {1, true, "c"}, {1, true, "b"}, {1, false, "a"}}
+	k.zones[0].takes(zoneValue{7, parts})
+	k.zones[1].takes(zoneValue{3, wholly("c")})
+	k.zonesChanged()
+	require.EqualValues(t, 7, k.Holds("z0"))
+	require.Zero(t, k.Holds("z1"))
+	require.ErrorIs(t, k.Hand("z1", "b"), ErrZone)
+	require.NoError(t, k.Hand("z0", "b"))
+	k.stepHands()
+	id := k.ops[len(k.ops)-1].ID
+	require.Equal(t, map[string]zoneValue{"mesh.zone.z0": {8, []part{{1, false, "b"}, {1, true, "c"}, {1, true, "b"}, {1, false, "b"}}}}, s.zoneOps())
+	k.result(kv.Event{ID: id, Status: kv.OK, Revision: 9})
+	require.EqualValues(t, 2, k.Counters.Handed)
+	k.zones[0].takes(zoneValue{7, []part{{1, true, "a"}, {1, true, "a"}, {1, true, "b"}, {1, true, "a"}}})
+	k.zonesChanged()
+	for _, z := range k.zones {
+		z.tryAt = 0
+	}
+	k.stepCount()
+	require.Equal(t, map[string]zoneValue{"mesh.zone.z0": {8, []part{{1, true, "a"}, {1, true, "a"}, {1, true, "b"}, {1, false, "b"}}}}, s.zoneOps())
+}
+
 // TestTakesPartsOver: of a split zone only what a server that is over has had is taken over, and isn't taken for calm.
 func TestTakesPartsOver(t *testing.T) {
 	s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
