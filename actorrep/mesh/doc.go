@@ -317,7 +317,7 @@
 // So such a change is in the store one answer of it later, and a crash before that loses it: call Keep for what somebody must be told only when it can't be lost. It may be numbers, texts, bools, Vars, and structs, arrays, slices and
 // maps of these; NewKeeper refuses others. What happens once, at another actor, is a deal.
 //
-// An actor is given to another server only when its record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
+// An actor is given to another server only when that one has a lease, and the actor's record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
 // than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
 //
 // Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before.

@@ -128,6 +128,9 @@ func (k *Keeper) recorded(r *record) bool {
 	return a != nil && a.epoch == r.epoch
 }
 
+// hasLease reports whether a server has a lease. One that is over and forgotten may hold a zone for a while by a late write: what was given to it would wait for its end for ever.
+func (k *Keeper) hasLease(id string) bool { return k.lease(id) != nil }
+
 // entry returns what is kept of an actor. Its id is in the list before there is a record.
 func (k *Keeper) entry(id netguid.GUID) *kept {
 	a := k.kept[id]

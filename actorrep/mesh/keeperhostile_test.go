@@ -280,6 +280,25 @@ func FuzzStore(f *testing.F) {
 	})
 }
 
+// TestNothingIsGivenToWhoIsForgotten: a zone whose holder has no lease, as a late write of a server leaves it that was over and is forgotten, is taken over. Until then no actor is given to that server, which would never have it.
+func TestNothingIsGivenToWhoIsForgotten(t *testing.T) {
+	s := newShelf(t)
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	s.run(5 * time.Second)
+	require.EqualValues(t, 1, s.keeper.Counters.Written)
+	epoch := s.keeper.Holds("z")
+	s.write("mesh.zone.z", (&zoneValue{epoch + 1, wholly("ghost")}).append(nil))
+	s.run(time.Second)
+	require.Equal(t, "ghost", s.zone.At(0, 0))
+	require.True(t, s.zone.Owns(a))
+	s.run(5 * time.Second)
+	require.Equal(t, epoch+2, s.keeper.Holds("z"))
+	require.True(t, s.zone.Owns(a))
+	require.Zero(t, s.zone.Counters.Given)
+}
+
 // TestLeaveWhileTakingOver: a server that is to stop while it takes an actor over stops when the store has that, not a checkpoint later.
 func TestLeaveWhileTakingOver(t *testing.T) {
 	s := newShelf(t)

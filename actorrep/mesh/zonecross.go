@@ -98,7 +98,7 @@ func (z *Zone) answers(n *neighbour) bool {
 func (z *Zone) give(r *record, to string) bool {
 	n := z.neighbour(to)
 	switch {
-	case z.keeper != nil && !z.keeper.recorded(r):
+	case z.keeper != nil && !(z.keeper.recorded(r) && z.keeper.hasLease(to)):
 		return false // later
 	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
