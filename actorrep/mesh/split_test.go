@@ -366,7 +366,7 @@ func TestSplitsWhatIsTooHeavy(t *testing.T) {
 		split, _ := play(change, crowd)
 		require.Empty(t, split, name)
 	}
-	split, handed = play(as, map[int]uint64{0: 40_000, 1: 40_000})
+	split, handed = play(as, map[int]uint64{0: 60_000, 1: 60_000})
 	require.Empty(t, split)
 	require.Equal(t, 1, handed)
 }
@@ -492,7 +492,7 @@ func TestCalmIsNoChange(t *testing.T) {
 	s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
 	s.server("b", 1)
 	s.keeper.zones[0].tryAt = s.keeper.now + 1
-	require.Empty(t, s.weigh(map[int]uint64{0: 1000}))
+	require.Equal(t, map[string]string{"mesh.zone.z1": "b"}, s.weigh(map[int]uint64{0: 1000, 1: 1000}))
 	require.Empty(t, s.keeper.zones[0].shares[0].to)
 }
 
