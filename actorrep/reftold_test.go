@@ -414,3 +414,58 @@ func TestUntoldReferencesDontWait(t *testing.T) {
 	require.NotNil(t, mine.One.In(l.World))
 	require.Equal(t, 1, mine.notify)
 }
+
+// early has its callbacks before its first elements come.
+type early struct {
+	actorrep.Base
+	Bag fastarray.List[actorrep.Ref[*beacon]] `net:""`
+
+	here int
+	told []string
+}
+
+func (e *early) Init() {
+	note := func(what string) func(fastarray.ID, actorrep.Ref[*beacon]) {
+		return func(id fastarray.ID, _ actorrep.Ref[*beacon]) { e.told = append(e.told, fmt.Sprint(what, " ", id)) }
+	}
+	e.Bag.OnAdd, e.Bag.OnRemove = note("came"), note("went")
+	e.Bag.OnChange = func(id fastarray.ID, _, _ actorrep.Ref[*beacon]) { note("changed")(id, actorrep.Ref[*beacon]{}) }
+}
+
+func (e *early) Spawned()   { e.here = e.Bag.Len() }
+func (e *early) Destroyed() {}
+
+// TestFirstElementsAreThere: elements that a list has when its actor appears are there in Spawned and told to nobody, neither then nor with what comes later, also when the
+// callbacks are set in Init and though the actor comes to which one refers; what comes or changes later is told once.
+func TestFirstElementsAreThere(t *testing.T) {
+	b, seen := &beacon{}, false
+	w := newWorld(t, 1, netsim.Settings{Loss: 10}, actorrep.Config{RelevantTimeout: -1, Relevant: func(_ *actorrep.Peer, a actorrep.Actor) bool { return seen || a != actorrep.Actor(b) }},
+		func(t testing.TB, w *actorrep.World) {
+			require.NoError(t, w.Register("beacon", (*beacon)(nil)))
+			require.NoError(t, w.Register("early", (*early)(nil)))
+		})
+	l := w.join()
+	require.NoError(t, w.Server.Spawn(b))
+	s := &early{}
+	require.NoError(t, w.Server.Spawn(s))
+	steps := func() {
+		for range 30 {
+			w.Step()
+		}
+	}
+	for _, r := range []actorrep.Ref[*beacon]{{}, actorrep.RefTo(b)} {
+		_, err := s.Bag.Add(r)
+		require.NoError(t, err)
+	}
+	steps()
+	c := l.World.Find(s.GUID()).(*early)
+	require.Equal(t, 2, c.here)
+	require.Empty(t, c.told)
+	_, err := s.Bag.Add(actorrep.Ref[*beacon]{})
+	require.NoError(t, err)
+	steps()
+	require.Equal(t, []string{"came 3"}, c.told)
+	seen = true
+	steps()
+	require.Equal(t, []string{"came 3", "changed 2"}, c.told)
+}

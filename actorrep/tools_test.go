@@ -320,14 +320,16 @@ func TestProceduresThatAClientLacks(t *testing.T) {
 
 type wideTank struct {
 	actorrep.Base
-	Fuel uint32 `net:""`
-	Seen int64  `net:""`
+	Fuel uint32    `net:""`
+	Seen int64     `net:""`
+	Load [6]uint32 `net:""` // a group
 }
 
 type narrowTank struct {
 	actorrep.Base
-	Fuel uint16 `net:""`
-	Seen int8   `net:""`
+	Fuel uint16    `net:""`
+	Seen int8      `net:""`
+	Load [6]uint16 `net:""`
 }
 
 // TestNarrowFields: a number that the client's smaller field can't have becomes the nearest one that it can, and the client is told, each time one comes; what fits is
@@ -354,6 +356,14 @@ func TestNarrowFields(t *testing.T) {
 		require.Len(t, l.Failed, c.told, i)
 		require.EqualValues(t, c.told, l.World.Counters.Unfit, i)
 	}
+	s.Load = [6]uint32{1, 2, 1 << 16, 4, 5, 65535}
+	for range 10 {
+		w.Step()
+	}
+	require.Equal(t, [6]uint16{1, 2, 65535, 4, 5, 65535}, m.Load)
+	require.Len(t, l.Failed, 7)
+	require.ErrorIs(t, l.Failed[6], actorrep.ErrClamped)
+	require.ErrorContains(t, l.Failed[6], "Load[2]")
 	for i, field := range []string{"Fuel", "Fuel", "Seen"} {
 		require.ErrorIs(t, l.Failed[i], actorrep.ErrClamped)
 		require.Contains(t, l.Failed[i].Error(), field)
