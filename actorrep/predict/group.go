@@ -297,10 +297,12 @@ func (g *Group) join(a actorrep.Actor, k *kind) error {
 	if len(g.byBase) >= MaxMembers {
 		return ErrManyMembers
 	}
-	m := &member{input: make([]uint64, len(k.input))}
+	var m *member
 	if n := len(k.spare); n > 0 {
 		m, k.spare = k.spare[n-1], k.spare[:n-1]
 		m.restart()
+	} else {
+		m = &member{input: make([]uint64, len(k.input))}
 	}
 	m.group, m.kind, m.actor, m.base, m.at, m.id = g, k, a, b, reflect.ValueOf(a).UnsafePointer(), b.GUID()
 	g.byBase[b] = m
