@@ -361,3 +361,27 @@ func TestPossessedWhileFull(t *testing.T) {
 		require.True(t, client.Predicting(c.(*courier)))
 	}
 }
+
+// TestDepartAndStay: an actor whose player doesn't go after all is simulated on, with each of the inputs that came meanwhile that isn't too late.
+func TestDepartAndStay(t *testing.T) {
+	s := newTown(t, 3, netsim.Settings{Lag: 30 * time.Millisecond})
+	a := s.begin()
+	_, err := s.servers[0].Depart(a, nil)
+	require.NoError(t, err)
+	s.step()
+	s.step()
+	before := len(taken)
+	require.Zero(t, before)
+	s.servers[0].Stay(a)
+	s.servers[0].Stay(&courier{}) // nobody's
+	for range 30 {
+		s.step()
+	}
+	require.Greater(t, len(taken), 50)
+	for i := 1; i < len(taken); i++ {
+		require.LessOrEqual(t, taken[i], taken[i-1]+1)
+	}
+	require.NotContains(t, s.servers[0].Explain(a), "Depart was called")
+	_, err = s.servers[0].Depart(a, nil)
+	require.NoError(t, err, "another time")
+}

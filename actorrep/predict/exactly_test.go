@@ -140,3 +140,19 @@ func TestOwnerAgainIsNoPossession(t *testing.T) {
 	}
 	require.Greater(t, server.Pos.X, at+3)
 }
+
+// TestPutElsewhereIsSmooth: a player's actor that the game puts elsewhere is drawn where it was, in each coordinate that is marked smooth.
+func TestPutElsewhereIsSmooth(t *testing.T) {
+	s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, config{Input: func(*runner) keys { return keys{} }})
+	l := s.join()
+	server, mine := s.spawn(l, vec{3, -4})
+	for range 30 {
+		s.step()
+	}
+	server.Pos = vec{4, -6}
+	s.until("corrected", func() bool { return mine.Pos == server.Pos })
+	at := s.clients[l.World].Offset(mine, s.Now)
+	require.InDelta(t, -1, at[0], 0.3)
+	require.InDelta(t, 2, at[1], 0.6)
+	require.Zero(t, at[2])
+}

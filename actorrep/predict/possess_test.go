@@ -53,6 +53,7 @@ func TestEndedWithinAStep(t *testing.T) {
 				if forced++; forced == 1 {
 					at = server.Pos.X
 					require.NoError(t, end(s, server))
+					server.Pos.X, at = 7, 7 // it is the game's again
 				}
 				return k
 			}})
