@@ -91,15 +91,15 @@
 //	films saved      Save.Most, 10; one is written at a time, on a goroutine of its own
 //	texts            200 bytes of a note, 80 characters of a value
 //
-// On a server with 100 players the recorder took 1.0, 1.2 and 1.6 % of a core in three runs (the median of 15 s, by the CPU time of the server's frames with and without it), alone on a
-// virtual machine of two cores (AMD EPYC) with a load of 2. Without it the frames took 18 to 22 % of a core. It kept 0.89 MB a second, so that a minute takes 54 MB and 64 MiB hold 75 s,
+// On a server with 100 players the recorder took 1.0, 1.2, 1.2 and 1.6 % of a core in four runs (the median of 15 s, by the CPU time of the server's frames with and without it), alone on a
+// virtual machine of two cores (AMD EPYC) with a load of 2 to 7. Without it the frames took 18 to 22 % of a core. It kept 0.89 MB a second, so that a minute takes 54 MB and 64 MiB hold 75 s,
 // and 1.5 MB besides. The players are predicted, corrected once a second, and see each other move in each of 60 Steps a second; twice a second each calls an unreliable procedure that all
 // see; 100 other actors are kept from all, which makes 10,000 reasons; Correction and Left of [Saving] were set. A client's recorder took 0.4 % of a core and 0.23 MB a second. A page of
-// all connections in the last 18 s took 0.85 s of another core to make, and allocated 61 MB. Before corrections had names and reasons were kept, two runs beside a load of 45 to 68 had
+// all connections in the last 18 s took 1.2 s of another core to make, and allocated 65 MB. Before corrections had names and reasons were kept, two runs beside a load of 45 to 68 had
 // 2.8 % beside frames of 27 %, and 5.0 % beside 38 %.
 //
-// In Chromium the page of 30 s of 100 players was open after 1.0 s, and then took 30 to 38 ms at the median to show another moment: by a link, by a
-// Step, and while it was dragged, beside a load of 18. With
+// In Chromium the page of 30 s of 100 players was open after 0.9 s, and then took 23 to 30 ms at the median to show another moment: by a link, by a
+// Step, and while it was dragged. With
 //
 //	go test ./actorrep/flight -run '^$' -bench Cost -benchtime 1x
 //	cd netconn/inspect/browser && CI=1 go test . -run Hundred -v
