@@ -55,6 +55,32 @@ func TestCodingFigures(t *testing.T) {
 	}
 }
 
+// TestFirstSecondsFigures prints how many of 100 seeds wait for the rate in the first seconds: 600 messages a second, each in a packet of its own with a symbol, and the default
+// controller. Of each seed it is the p99 of 6 s after the first 2 s.
+func TestFirstSecondsFigures(t *testing.T) {
+	if !*codingFigures {
+		return // it only prints
+	}
+	for _, c := range []struct {
+		loss   float64
+		jitter time.Duration
+	}{{5, 10 * time.Millisecond}, {20, 0}} {
+		var p99s []time.Duration
+		for seed := range uint64(100) {
+			e := newEchoRun(t, c.loss, c.jitter, seed*2+1, func(cfg *Config) {
+				cfg.Coding.Repairs, cfg.ReorderWindow, cfg.Protocol, cfg.Controller = 1, 20*time.Millisecond, Bunchnet(), adapt()
+				cfg.Protocol.Bunch.MaxPacket = 1200
+			})
+			e.warm = 600 * 2
+			e.run(600*8, 600, 600)
+			p99, _, _ := e.figures()
+			p99s = append(p99s, p99)
+		}
+		slices.Sort(p99s)
+		t.Logf("%v%%, jitter %v: p99 %v with the median seed, %v with the 90th, %v with the worst; %.0f above 400 ms", c.loss, c.jitter, quant(p99s, 0.5), quant(p99s, 0.9), p99s[99], 100*lateShare(p99s, 400*time.Millisecond))
+	}
+}
+
 // stateShares is the parts of unreliable updates, one a tick each way, that arrive within one, two and three ticks of what they take
 // without loss, and what both ends offered.
 func stateShares(t *testing.T, coding Coding, loss float64) (shares [3]float64, bytes int) {
