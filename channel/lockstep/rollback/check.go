@@ -29,7 +29,7 @@ func (s *Session) compare(p int) {
 	pl := &s.players[p]
 	theirs := pl.check
 	ours := s.checks[theirs.frame/CheckEvery%checksKept]
-	if theirs.frame == 0 || ours.frame != theirs.frame || ours.sum == theirs.sum || pl.desynced || pl.out {
+	if theirs.frame == 0 || ours.frame != theirs.frame || ours.sum == theirs.sum || pl.desynced || s.dropping>>p&1 != 0 {
 		return
 	}
 	pl.desynced = true

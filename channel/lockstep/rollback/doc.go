@@ -34,9 +34,9 @@
 //
 // A player that is silent for DropAfter, or given to Drop, is dropped once all others agree on it and have the same inputs
 // of it; those with more inputs forward them. From then on its input is zeros, from the same frame on all machines. A
-// dropped player can't come back: begin another session, with a state that the game hands over. Where a path was dark for so long that two parts of the
-// players have dropped each other, the larger one plays on, or the one with the lowest number when they are alike. The others' Err is ErrDropped as
-// soon as the path is there again.
+// dropped player can't come back: begin another session, with a state that the game hands over. Its Err is ErrDropped once it hears that all who play on
+// agree. Where paths were dark for so long that players have dropped each other, the larger part plays on, or of two that are alike the one with the lowest
+// number. The others' Err is ErrDropped as soon as the path is there again.
 //
 // It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
 //
@@ -49,6 +49,7 @@
 //	type 8 = 1 | player 8 | agreement 32 | frame v | lead z | dropped 8 | players * (inputs z) | check v | [sum 64] | sections
 //	section: player 8 | first v | count 8 | a bit for each: it is as the one before | those that aren't, InputSize each
 //
+// dropped has a bit for each player that is silent; the sender's own says that all others who are left have said the same.
 // inputs is the first frame whose input of that player is missing, minus frame. check is the number of a frame, divided by
 // CheckEvery, whose state's checksum follows; or 0 for none. The bits of a section begin with the lowest; the input before
 // the first counts as zeros. The agreement is a hash of what all Configs must have in common. To a Watcher, and from it:

@@ -16,39 +16,61 @@ func (s *Session) Drop(number int) error {
 
 // silent notes players of whom nothing more is taken.
 func (s *Session) silent(mask uint8) {
-	if mask&(1<<s.cfg.Local) != 0 && s.err == nil {
-		s.err = ErrDropped
-	}
-	mask &^= s.dropping | 1<<s.cfg.Local
+	mask &^= s.dropping
 	s.dropping |= mask
 	for mask != 0 {
 		s.tell(Event{Kind: Silent, Player: lowest(&mask), Frame: s.frame})
 	}
 }
 
-// outnumbered reports whether those who play with a player whom we have dropped, as it has dropped us, are the ones who play on: it and who isn't in
-// theirs, which it has dropped. Those are more than we are with ours, or as many and have the lowest number.
-func (s *Session) outnumbered(theirs uint8) bool {
+// yields reports whether this machine's player is out, when another one says that all who are left with it have dropped these, this one among them. Where we have
+// dropped the other as well, somebody who is left in both parts decides.
+func (s *Session) yields(from int, dropped uint8) bool {
+	if s.dropping>>from&1 != 0 && (s.dropping|dropped|s.players[from].dropping) != 1<<s.cfg.Players-1 {
+		return false
+	}
+	return s.outnumbered(from, dropped)
+}
+
+// outnumbered reports whether those who are left with another player, who has dropped these, play on rather than those who are left with us: it has dropped all whom
+// we have, or they are more, or as many and have the lower numbers.
+func (s *Session) outnumbered(from int, dropped uint8) bool {
 	all := uint8(1<<s.cfg.Players - 1)
-	us, them := all&^s.dropping, all&^theirs
+	dropped |= s.players[from].dropping
+	if s.dropping&^dropped == 0 {
+		return true
+	}
+	us, them := all&^s.dropping, all&^dropped
 	if n, m := bits.OnesCount8(us), bits.OnesCount8(them); n != m {
 		return n < m
 	}
-	return bits.TrailingZeros8(them) < bits.TrailingZeros8(us)
+	return bits.Reverse8(us) < bits.Reverse8(them)
+}
+
+// agreed reports whether all who are left have dropped whom we have.
+func (s *Session) agreed() bool {
+	for others := s.others(); others != 0; {
+		if o := &s.players[lowest(&others)]; o.dropping&s.dropping != s.dropping {
+			return false
+		}
+	}
+	return true
 }
 
 // settleDrops drops whom all others know to be silent, once they have the same inputs of it. Each has said so behind its last word from everybody
 // else that is silent, so that nobody can get another input of it any more.
 func (s *Session) settleDrops() {
+	if !s.started || !s.agreed() {
+		return
+	}
 	for mask := s.dropping; mask != 0; {
 		p := lowest(&mask)
 		pl := &s.players[p]
-		agreed := !pl.out && s.started
-		for others := s.others(); others != 0 && agreed; {
-			o := &s.players[lowest(&others)]
-			agreed = o.dropping&s.dropping == s.dropping && o.next[p] == pl.inputs.next
+		same := !pl.out
+		for others := s.others(); others != 0 && same; {
+			same = s.players[lowest(&others)].next[p] == pl.inputs.next
 		}
-		if !agreed {
+		if !same {
 			continue
 		}
 		pl.out = true

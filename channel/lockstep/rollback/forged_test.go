@@ -51,3 +51,53 @@ func TestForgedInputs(t *testing.T) {
 		require.Zero(t, s.dropping)
 	}
 }
+
+// mailbox is a Transport that keeps the last packet.
+type mailbox struct{ last []byte }
+
+// Send is lockstep's.
+func (m *mailbox) Send(_ time.Duration, p []byte) error {
+	m.last = append(m.last[:0], p...)
+	return nil
+}
+
+// TestLiarThatIsDropped: a player whom the others have dropped ends the game of none of them, whomever it says to have dropped.
+func TestLiarThatIsDropped(t *testing.T) {
+	for players := 3; players <= MaxPlayers; players++ {
+		for lie := range 1 << players {
+			for local := 1; local < players; local++ {
+				s, err := New(Config{Players: players, Local: local, InputSize: 1}, still{})
+				require.NoError(t, err)
+				require.NoError(t, s.Connect(0, nowhere{}))
+				require.NoError(t, s.Drop(0))
+				b := binary.LittleEndian.AppendUint32([]byte{typePlay, 0}, s.agreement)
+				b = append(b, 0, 0, byte(lie))
+				b = append(b, make([]byte, players+1)...)
+				_ = s.Receive(0, 0, b)
+				require.NoError(t, s.Err(), "%d of %d: %b", local, players, lie)
+			}
+		}
+	}
+}
+
+// TestOwnInputsAreNotForwarded: what another has of a dropped player's inputs, and that one doesn't know of, isn't sent to it: it would refuse the packet, and
+// wouldn't know that it is dropped.
+func TestOwnInputsAreNotForwarded(t *testing.T) {
+	var to mailbox
+	s, err := New(Config{Players: 3, Local: 1, InputSize: 1}, still{})
+	require.NoError(t, err)
+	require.NoError(t, s.Connect(0, &to))
+	require.NoError(t, s.Connect(2, nowhere{}))
+	own := binary.LittleEndian.AppendUint32([]byte{typePlay, 0}, s.agreement)
+	require.NoError(t, s.Receive(0, 0, append(own, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 77))) // it has one input, and sends that
+	other := binary.LittleEndian.AppendUint32([]byte{typePlay, 2}, s.agreement)
+	require.NoError(t, s.Receive(0, 2, append(other, 0, 0, 1<<0, 0, 0, 0, 0, 0, 1, 2, 0, 78, 79))) // has dropped it, and has two more
+	require.EqualValues(t, 3, s.players[0].inputs.next)
+	s.Tick(time.Second)
+	dropped, err := New(Config{Players: 3, InputSize: 1}, still{})
+	require.NoError(t, err)
+	require.NoError(t, dropped.Connect(1, nowhere{}))
+	dropped.players[0].inputs.next = 3
+	require.NoError(t, dropped.Receive(time.Second, 1, to.last))
+	require.ErrorIs(t, dropped.Err(), ErrDropped)
+}

@@ -10,6 +10,7 @@ import (
 type said struct {
 	frame, lead int64
 	dropping    uint8
+	agreed      bool // all who are left with it have dropped these
 	next        [MaxPlayers]int64
 	check       check
 	sections    [MaxPlayers]section
@@ -52,20 +53,29 @@ func (s *Session) receive(from int, p []byte) error {
 	}
 	var in said
 	err := s.parse(&r, from, &in)
-	gone := s.dropping>>from&1 != 0
+	gone, dropped := s.dropping>>from&1 != 0, in.dropping>>s.cfg.Local&1 != 0
 	switch {
-	case err == nil && !gone:
-		s.take(from, &in)
-	case (err == nil || err == ErrAhead) && in.dropping>>s.cfg.Local&1 != 0 && (!gone || s.outnumbered(in.dropping)):
+	case err != nil && (err != ErrAhead || !dropped): // they may have played on and be far ahead
+		return err
+	case dropped && in.agreed && s.yields(from, in.dropping):
 		s.err = ErrDropped
-		return nil // though they have played on and are far ahead
+	case gone:
+		return err
+	case dropped && s.outnumbered(from, in.dropping): // it counts as silent, and isn't counted on
+	case dropped:
+		s.silent(1 << from)
+		s.settleDrops()
+	default:
+		s.take(from, &in)
 	}
-	return err
+	return nil
 }
 
 // parse reads a packet, and checks all that can be checked.
 func (s *Session) parse(r *wire.Reader, from int, in *said) error {
 	in.frame, in.lead, in.dropping = readFrame(r), readVarint(r), r.Uint8()
+	in.agreed = in.dropping>>from&1 != 0
+	in.dropping &^= 1 << from
 	for p := range s.cfg.Players {
 		in.next[p] = in.frame + readVarint(r)
 	}
@@ -87,7 +97,7 @@ func (s *Session) parse(r *wire.Reader, from int, in *said) error {
 		}
 		ahead = ahead || sec.first+int64(sec.run.count) > s.frame+farthest
 	}
-	if r.Bad || in.lead < -maxLead || in.lead > maxLead || in.check.frame > in.frame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
+	if r.Bad || in.lead < -maxLead || in.lead > maxLead || in.check.frame > in.frame/CheckEvery || in.dropping>>s.cfg.Players != 0 {
 		return ErrMalformed
 	}
 	in.check.frame *= CheckEvery

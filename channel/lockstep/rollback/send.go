@@ -104,7 +104,11 @@ func (s *Session) send(to int) {
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(s.frame))
 	b = binary.AppendVarint(b, min(max(s.frame-pl.frame, -maxLead), maxLead))
-	b = append(b, s.dropping)
+	dropping := s.dropping
+	if dropping != 0 && s.agreed() {
+		dropping |= 1 << s.cfg.Local
+	}
+	b = append(b, dropping)
 	for p := range s.cfg.Players {
 		b = binary.AppendVarint(b, s.players[p].inputs.next-s.frame)
 	}
@@ -113,7 +117,7 @@ func (s *Session) send(to int) {
 		b = binary.LittleEndian.AppendUint64(b, s.checks[s.checked/CheckEvery%checksKept].sum)
 	}
 	b = s.section(b, limit, to, s.cfg.Local)
-	for mask := s.dropping; mask != 0; { // another may have less of them
+	for mask := s.dropping &^ (1 << to); mask != 0; { // another may have less of them
 		b = s.section(b, limit, to, lowest(&mask))
 	}
 	s.packet = b
