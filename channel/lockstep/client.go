@@ -69,7 +69,7 @@ type client struct {
 func (c *client) init(cfg *Config) {
 	n := cfg.inputSlots()
 	c.sizes, c.data, c.maxInput = make([]int, n), make([]byte, n*cfg.MaxInput), cfg.MaxInput
-	c.stall.pausedAt = longAgo
+	c.stall.pausedAt, c.bandwidth.next = longAgo, longAgo
 }
 
 // setInput keeps the input of turn, which is at most MaxDelay ahead of those collected.
@@ -104,7 +104,7 @@ func (c *client) restart(now time.Duration, w welcome, setup, snap []byte, logBa
 	c.ack, c.sent, c.highest, c.burst = w.base, w.base, w.base, min(int64(cfg.Window), firstPackets*int64(cfg.MaxPacket))
 	c.executed, c.hashNext = w.start, w.start
 	c.desynced, c.unhashed, c.unhashedTold, c.overruled = false, false, false, false
-	c.nextSend, c.progress, c.ackedAt = now, now, now
+	c.nextSend, c.progress, c.ackedAt, c.repeatAt = now, now, now, now
 	c.lagging, c.away, c.seen, c.joinFrom = false, 0, 0, 0
 }
 

@@ -197,7 +197,8 @@ type HostConfig struct {
 	// shorter than the jitter, commands get lost.
 	StallAfter time.Duration
 	// DropAfter is how long a player's commands may be missing, in all, before it is dropped, 1 ms to a year; default 10 s. Time counts
-	// while another player's commands have come, or while nobody was heard for a second. While a player's commands come,
+	// while another player's commands have come, or while nobody was heard for a second. Of a time in which the host stood
+	// still four turns count, and half of DropAfter at most. While a player's commands come,
 	// it gets back StallPercent of the time.
 	DropAfter time.Duration
 	// StallPercent is the share of the time for which a player may stop the game in the long run, in percent, 1 to

@@ -54,6 +54,7 @@ type Host struct {
 	lastTurn   time.Duration // when the last turn was complete
 	dueBy      time.Duration // the turn being collected is late after that
 	chargedAt  time.Duration // until when stalls are booked
+	longest    time.Duration // how much is booked at most at the next Tick: in a longer time this machine stood still, and heard nobody
 	still      still
 	awaited    uint64 // players whose commands the last Tick waited for
 	judge      judge

@@ -51,8 +51,9 @@ func (h *Host) schedule(now time.Duration) {
 // charge books the time since the last Tick on those whose commands were waited for, and gives
 // the others in the game their share back.
 func (h *Host) charge(now time.Duration) {
-	dt := min(max(now-h.chargedAt, 0), maxTick)
-	h.chargedAt = now
+	gap := max(now-h.chargedAt, 0)
+	dt := min(gap, h.longest)
+	h.chargedAt, h.longest = now, min(max(stillTurns*h.cfg.TurnInterval, stillGaps*min(gap, maxTick)), maxTick, h.cfg.DropAfter/2)
 	if !h.started || h.active == 0 {
 		return // nobody plays, nobody is held
 	}
@@ -108,7 +109,7 @@ func (h *Host) stallDeadline() (at time.Duration, ok bool) {
 	// A turn waits for all, so by Substitute the most patient one decides, but drops come by
 	// themselves.
 	var substitute time.Duration
-	at = h.chargedAt + maxTick // more wouldn't be booked
+	at = h.chargedAt + h.longest // more wouldn't be booked
 	for m := h.Waiting(); m != 0; m &= m - 1 {
 		c := &h.clients[bits.TrailingZeros64(m)]
 		from := max(h.chargedAt, h.dueBy)

@@ -119,6 +119,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
 		doubted:   -1,
 		nextSend:  longAgo,
+		bandwidth: bandwidth{next: longAgo},
 	}, nil
 }
 

@@ -173,7 +173,9 @@ func (p *Peer) Tick(now time.Duration) {
 	if p.state == Ended {
 		return
 	}
-	p.silent += min(max(now-p.still.ticked, 0), maxTick)
+	if p.still.began && p.cfg.Timeout > 0 {
+		p.silent += min(max(now-p.still.ticked, 0), p.longest())
+	}
 	p.still.tick(now, p.cfg.TurnInterval)
 	if p.cfg.Timeout > 0 && p.silent >= p.cfg.Timeout {
 		p.fail(ErrTimeout)
@@ -202,12 +204,20 @@ func (p *Peer) Tick(now time.Duration) {
 	p.sendInput(now)
 }
 
+// longest is how much of the time between two Ticks counts as silence of the host, at most: a machine that stood still hasn't heard it.
+func (p *Peer) longest() time.Duration { return min(maxTick, p.cfg.Timeout/2) }
+
 // NextDeadline is when Tick must be called next; ok is false when nothing is due.
 func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
-	if p.news {
-		return p.still.ticked, p.state != Ended // at once
+	switch {
+	case p.news:
+		at = p.still.ticked // at once
+	case p.still.began && p.cfg.Timeout > 0:
+		at = min(p.nextSend, p.still.ticked+p.longest())
+	default:
+		at = p.nextSend
 	}
-	return p.nextSend, p.state != Ended
+	return at, p.state != Ended
 }
 
 func (p *Peer) open(typ packetType) []byte {

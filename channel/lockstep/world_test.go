@@ -59,20 +59,22 @@ type player struct {
 
 // world is a host and its players over bad networks, in virtual time.
 type world struct {
-	t        testing.TB
-	seed     uint64
-	rng      *rand.Rand
-	now      time.Duration
-	host     *Host
-	players  []*player
-	hashes   map[int64]uint64 // of the first peer to execute a turn
-	events   []string         // as the host told
-	overLink bool
-	cfg      HostConfig
-	commands int // executed by all
-	lossy    bool
+	t         testing.TB
+	seed      uint64
+	rng       *rand.Rand
+	now       time.Duration
+	host      *Host
+	players   []*player
+	hashes    map[int64]uint64 // of the first peer to execute a turn
+	events    []string         // as the host told
+	overLink  bool
+	cfg       HostConfig
+	commands  int // executed by all
+	lossy     bool
+	hostStill bool // the host's machine stands still
 
 	maxSnapshot int // of peers
+	timeout     time.Duration
 	liar        int // whose packets the host may refuse and who may execute anything; -1 for none
 	connectWith func(Transport) Transport
 }
@@ -134,7 +136,7 @@ func (e linkEnd) Message(p []byte)  { e.deliver(p) }
 func (w *world) connect(i int, have int64) {
 	p := w.players[i]
 	p.sessions++
-	cfg := PeerConfig{Config: w.cfg.Config, Player: i, Session: uint32(w.seed)<<8 | p.sessions, Have: have, MaxSnapshot: w.maxSnapshot}
+	cfg := PeerConfig{Config: w.cfg.Config, Player: i, Session: uint32(w.seed)<<8 | p.sessions, Have: have, MaxSnapshot: w.maxSnapshot, Timeout: w.timeout}
 	if p.peer != nil {
 		cfg.Generation = p.peer.Generation()
 	}
@@ -181,7 +183,7 @@ func (w *world) step() {
 		if p.peer == nil {
 			continue
 		}
-		for d, ok := p.up.Pop(w.now); ok; d, ok = p.up.Pop(w.now) {
+		for d, ok := p.up.Pop(w.now); ok && !w.hostStill; d, ok = p.up.Pop(w.now) {
 			if p.offline {
 				continue
 			}
@@ -210,6 +212,9 @@ func (w *world) step() {
 		if !p.offline {
 			w.tickPeer(p)
 		}
+	}
+	if w.hostStill {
+		return
 	}
 	w.host.Tick(w.now)
 	if at, ok := w.host.NextDeadline(); ok && at < w.now && w.host.Active() != 0 && !w.overLink {

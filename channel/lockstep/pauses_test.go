@@ -1,0 +1,96 @@
+package lockstep
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestHostThatPausesDropsNobody: a host that stands still again and again doesn't drop the player whom it waited for each time, the one with the longest path.
+func TestHostThatPausesDropsNobody(t *testing.T) {
+	for _, policy := range []StallPolicy{Wait, Substitute} {
+		for _, after := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second} {
+			for _, d := range []time.Duration{400 * ms, 1500 * ms, 8 * time.Second} {
+				for _, ticksFirst := range []bool{false, true} {
+					cfg := config(3)
+					cfg.Stall, cfg.DropAfter = policy, after
+					w := newWorld(t, 5, cfg, netsim.Settings{Lag: 20 * ms, Jitter: 5 * ms})
+					for i, path := range []**netsim.Link{&w.players[2].up, &w.players[2].down} {
+						var err error
+						*path, err = netsim.NewLink(netsim.Settings{Lag: 80 * ms, Jitter: 20 * ms}, uint64(i))
+						require.NoError(t, err)
+					}
+					w.start()
+					w.playTo(100, time.Minute)
+					for range 20 {
+						w.hostStill = true
+						w.run(d)
+						w.hostStill = false
+						if ticksFirst {
+							w.host.Tick(w.now)
+						}
+						w.run(2 * time.Second)
+					}
+					require.Zero(t, w.host.Stats().Drops, "%v, DropAfter %v, pauses of %v, before it reads: %v", policy, after, d, ticksFirst)
+				}
+			}
+		}
+	}
+}
+
+// TestShortTimeout: what a peer reads before a Tick counts however long it is after the one before, and a first Tick at any time ends nothing. A host that says
+// nothing is given up in time, however seldom the peer has to send.
+func TestShortTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{10 * ms, 100 * ms, 500 * ms, time.Second, 3 * time.Second} {
+		w := newWorld(t, 1, config(2), netsim.Settings{Lag: 20 * ms})
+		w.now, w.timeout = time.Hour, max(timeout, 100*ms)
+		w.start()
+		w.playTo(40, time.Minute)
+		for range 5 {
+			w.now += 2 * time.Second // and what is on its way comes
+			w.run(500 * ms)
+		}
+		for _, p := range w.players {
+			require.NoError(t, p.peer.Err(), "%v", timeout)
+		}
+
+		for _, turn := range []time.Duration{50 * ms, time.Minute} {
+			p, err := NewPeer(PeerConfig{Config: Config{Players: 2, TurnInterval: turn}, Timeout: timeout}, &box{})
+			require.NoError(t, err)
+			from := 1_800_000_000 * time.Second
+			now := from
+			for p.Tick(now); p.State() != Ended; p.Tick(now) {
+				at, ok := p.NextDeadline()
+				require.True(t, ok)
+				require.Greater(t, at, now, "it spins")
+				now = at
+				require.LessOrEqual(t, now-from, 2*timeout+100*ms, "%v, turns of %v", timeout, turn)
+			}
+			require.ErrorIs(t, p.Err(), ErrTimeout)
+			require.GreaterOrEqual(t, now-from, timeout, "%v, turns of %v", timeout, turn)
+		}
+	}
+}
+
+// unready is a Transport that has no bandwidth for more than a packet in each turn.
+type unready struct{ Transport }
+
+func (unready) Ready() bool { return false }
+
+// TestNarrowBeforeZero: with a clock that begins before 0 a packet goes out in each turn all the same where the transport has bandwidth for no more, and what isn't
+// acked is repeated.
+func TestNarrowBeforeZero(t *testing.T) {
+	took := map[time.Duration]time.Duration{}
+	for _, from := range []time.Duration{-10 * time.Hour, time.Hour} {
+		w := newWorld(t, 1, config(2), netsim.Settings{Lag: 20 * ms, Loss: 20})
+		w.now, w.connectWith = from, func(t Transport) Transport { return unready{t} }
+		w.start()
+		w.playTo(200, time.Minute)
+		took[from] = w.now - from
+		require.LessOrEqual(t, w.host.clients[0].repeatAt, w.now+time.Second)
+	}
+	require.InDelta(t, took[time.Hour].Seconds(), took[-10*time.Hour].Seconds(), 1)
+}
