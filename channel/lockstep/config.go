@@ -138,6 +138,9 @@ func (c Config) filled() (Config, error) {
 	return c, nil
 }
 
+// sendEvery is how often each end sends a packet at least. With longer turns an end would look gone, and what is lost would wait for a turn.
+func (c *Config) sendEvery() time.Duration { return min(c.TurnInterval, time.Second) }
+
 // agreement is a number that differs when what must be agreed on differs.
 func (c *Config) agreement() uint32 {
 	h := fnv.New32a()

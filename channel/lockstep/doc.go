@@ -80,8 +80,8 @@
 //	                                           full, above that a window           with each packet
 //	32 or 33 packets acked by a bit field      one position: all before it has     both streams are read in order only;
 //	                                           arrived                             packetnotify/ackbits has the bit field
-//	packets at frame rate, keep-alives beside  one for each turn, 20 a second      those are the keep-alives; package link
-//	                                                                               pings once a second
+//	packets at frame rate, keep-alives beside  one for each turn, 20 a second, or  those are the keep-alives; package link
+//	                                           one a second when turns are longer  pings once a second
 //	ring of 256 or 1024 entries by sequence    rings: hashes of 256 turns, inputs  nobody in the game is farther apart
 //	                                           of MaxDelay+2 turns, rounded up to
 //	                                           a power of two

@@ -202,7 +202,7 @@ func (h *Host) SetSnapshot(turn int64, data []byte) error {
 
 // Tick completes turns, deals with stalls and sends what is due.
 func (h *Host) Tick(now time.Duration) {
-	h.still.tick(now, h.cfg.TurnInterval)
+	h.still.tick(now, h.cfg.sendEvery())
 	h.advance(now)
 	for p := range h.clients {
 		h.flush(now, p)

@@ -11,7 +11,7 @@ import (
 // that the packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrPlayer, ErrNoPlayer,
 // ErrSession, ErrAhead, ErrOversize.
 func (h *Host) Receive(now time.Duration, player int, p []byte) error {
-	h.still.look(now, h.cfg.TurnInterval)
+	h.still.look(now, h.cfg.sendEvery())
 	err := h.receive(now, player, p)
 	switch err {
 	case nil:

@@ -37,14 +37,14 @@ func (h *Host) flush(now time.Duration, p int) {
 		return
 	}
 	if c.state == welcoming {
-		c.nextSend = now + h.cfg.TurnInterval
+		c.nextSend = now + h.cfg.sendEvery()
 		h.send(now, c, c.welcome.append(h.open(typeWelcome, p, c.session)))
 		return
 	}
 	h.flushStream(now, p)
 }
 
-// flushStream sends news at once, and otherwise each TurnInterval what isn't acked.
+// flushStream sends news at once, and otherwise each TurnInterval, and second, what isn't acked.
 func (h *Host) flushStream(now time.Duration, p int) {
 	c := &h.clients[p]
 	if h.lost(now, c) {
@@ -58,17 +58,17 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	if (deaf || !h.hasRoom(c, end)) && now < c.nextSend {
 		return
 	}
-	c.nextSend = now + h.cfg.TurnInterval
+	c.nextSend = now + h.cfg.sendEvery()
 	room := int64(packetLimit(c.transport, h.cfg.MaxPacket) - streamHead)
 	to := min(end, c.ack+c.burst)
 	switch {
 	case deaf:
-		c.nextSend += 3 * h.cfg.TurnInterval
+		c.nextSend += 3 * h.cfg.sendEvery()
 		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
 	case !c.reliable && end-c.ack <= redundantPackets*room && now >= c.repeatAt:
-		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.TurnInterval)
+		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.sendEvery())
 	}
 	if c.sent == c.ack {
 		c.progress = now
@@ -94,7 +94,7 @@ func (h *Host) lost(now time.Duration, c *client) bool {
 	if c.rttKnown {
 		after = c.rtt + 4*c.jitter
 	}
-	after += 2 * h.cfg.TurnInterval
+	after += 2 * h.cfg.sendEvery()
 	if c.reliable {
 		after *= 4
 	}
@@ -121,9 +121,9 @@ func (h *Host) open(typ packetType, player int, session uint32) []byte {
 
 // send hands p to c's transport. When it isn't taken, or exceeds the bandwidth or the player's rate, nothing more is tried for a while.
 func (h *Host) send(now time.Duration, c *client, p []byte) bool {
-	if !c.bandwidth.allows(now, c.transport, h.cfg.TurnInterval) {
+	if !c.bandwidth.allows(now, c.transport, h.cfg.sendEvery()) {
 		h.stats.Paced++
-		c.blocked, c.nextSend = true, now+h.cfg.TurnInterval/4
+		c.blocked, c.nextSend = true, now+h.cfg.sendEvery()/4
 		return false
 	}
 	if wait := c.pace.wait(now, len(p), int64(h.cfg.Rate), burstPackets*int64(h.cfg.MaxPacket)); wait > 0 {
@@ -133,7 +133,7 @@ func (h *Host) send(now time.Duration, c *client, p []byte) bool {
 	}
 	if err := c.transport.Send(now, p); err != nil {
 		h.stats.SendErrors++
-		c.blocked, c.nextSend = true, now+h.cfg.TurnInterval/4
+		c.blocked, c.nextSend = true, now+h.cfg.sendEvery()/4
 		return false
 	}
 	c.blocked = false

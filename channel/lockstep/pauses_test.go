@@ -94,3 +94,24 @@ func TestNarrowBeforeZero(t *testing.T) {
 	}
 	require.InDelta(t, took[time.Hour].Seconds(), took[-10*time.Hour].Seconds(), 1)
 }
+
+// TestLongTurns: with turns of seconds to a minute players join at once, whatever is lost, none is taken for gone, and all play on with the default Timeout and DropAfter.
+func TestLongTurns(t *testing.T) {
+	for _, turn := range []time.Duration{5 * time.Second, 20 * time.Second, time.Minute} {
+		cfg := config(3)
+		cfg.TurnInterval = turn
+		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms, Loss: 20})
+		w.start()
+		from := w.now
+		for w.now < from+20*turn {
+			w.now += 95 * ms
+			w.step()
+		}
+		require.GreaterOrEqual(t, w.host.Turn(), int64(20), "%v", turn)
+		require.Zero(t, w.host.Stats().Drops, "%v", turn)
+		for _, p := range w.players {
+			require.NoError(t, p.peer.Err(), "%v", turn)
+			require.GreaterOrEqual(t, p.peer.Turn(), int64(18), "%v", turn)
+		}
+	}
+}

@@ -15,7 +15,7 @@ const ackSoon = 2048
 // refused; except for a counter nothing has changed, unless State is Ended. Errors: ErrMalformed, ErrPlayer, ErrSession,
 // ErrAhead, and those of Err.
 func (p *Peer) Receive(now time.Duration, pkt []byte) error {
-	p.still.look(now, p.cfg.TurnInterval)
+	p.still.look(now, p.cfg.sendEvery())
 	err := p.receive(now, pkt)
 	switch err {
 	case nil:
@@ -168,7 +168,7 @@ func (p *Peer) take(offset int64, data []byte) {
 	}
 }
 
-// Tick sends what is due: at once after Done, and otherwise each TurnInterval.
+// Tick sends what is due: at once after Done, and otherwise each TurnInterval, and second.
 func (p *Peer) Tick(now time.Duration) {
 	if p.state == Ended {
 		return
@@ -176,7 +176,7 @@ func (p *Peer) Tick(now time.Duration) {
 	if p.still.began && p.cfg.Timeout > 0 {
 		p.silent += min(max(now-p.still.ticked, 0), p.longest())
 	}
-	p.still.tick(now, p.cfg.TurnInterval)
+	p.still.tick(now, p.cfg.sendEvery())
 	if p.cfg.Timeout > 0 && p.silent >= p.cfg.Timeout {
 		p.fail(ErrTimeout)
 		return
@@ -185,7 +185,7 @@ func (p *Peer) Tick(now time.Duration) {
 		return
 	}
 	p.news = false
-	p.nextSend = now + p.cfg.TurnInterval
+	p.nextSend = now + p.cfg.sendEvery()
 	if p.state == Connecting {
 		h := hello{agreement: p.cfg.agreement(), proof: p.proof, have: p.cfg.Have, maxSnapshot: int64(p.cfg.MaxSnapshot), generation: p.cfg.Generation}
 		p.send(now, h.append(p.open(typeHello)))
@@ -281,14 +281,14 @@ func (p *Peer) appendHashes(pkt []byte, turn int64, limit int) ([]byte, int64) {
 }
 
 func (p *Peer) send(now time.Duration, pkt []byte) bool {
-	if !p.bandwidth.allows(now, p.transport, p.cfg.TurnInterval) {
+	if !p.bandwidth.allows(now, p.transport, p.cfg.sendEvery()) {
 		p.stats.Paced++
-		p.nextSend = now + p.cfg.TurnInterval/4
+		p.nextSend = now + p.cfg.sendEvery()/4
 		return false
 	}
 	if err := p.transport.Send(now, pkt); err != nil {
 		p.stats.SendErrors++
-		p.nextSend = now + p.cfg.TurnInterval/4
+		p.nextSend = now + p.cfg.sendEvery()/4
 		return false
 	}
 	p.stats.PacketsSent++

@@ -24,7 +24,7 @@ func Lie(s *Session, from int, rng *rand.Rand) []byte {
 	b = binary.AppendVarint(b, lead-number())
 	dropping := byte(0)
 	if rng.IntN(20) == 0 {
-		dropping = byte(rng.UintN(1<<s.cfg.Players)) &^ (1 << from) &^ (1 << s.cfg.Local)
+		dropping = byte(rng.UintN(1<<s.cfg.Players)) &^ (1 << s.cfg.Local)
 	}
 	b = append(b, dropping)
 	for p := range s.cfg.Players {
