@@ -165,7 +165,7 @@
 // Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
 // room. A Keeper (below) makes such tables by itself: with KeeperConfig.Weight it divides a crowded server's zones among the others while all run, and with KeeperConfig.Split it splits a crowded zone into quarters, which go to different servers, and merges them when
 // they are empty or calm. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
-// it has that table. For Linger after a new table a server mirrors what was its own as well, with the margin, so that its players who haven't travelled yet see no hole where their zone was.
+// it has that table. For Linger after a new table a server mirrors what was its own as well, with the margin, so that its players who haven't travelled yet see no hole where their zone was, however many tables come meanwhile.
 //
 // # Trust between zones
 //
@@ -188,8 +188,9 @@
 //	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back), and for Give, which waits
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
-//	tables of before that linger          4; above, the oldest is forgotten
-//	a table                               65536 cells; Margin and Hysteresis together four cells
+//	what was whose before, and lingers    262144 parts of the plane that have changed hands; above, the oldest are forgotten
+//	tables of another grid that linger    4; above, the oldest is forgotten
+//	a table                               65536 cells, 16384 splits, 8 of them in one another; Margin and Hysteresis together four of its smallest sides
 //	a call's way                          8 servers; then it comes back, if its caller's server is in the table or has sent something
 //	a packet between zones                64 KiB: its carrier splits it if it must
 //

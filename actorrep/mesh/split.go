@@ -97,7 +97,7 @@ func (k *Keeper) lay() *division {
 	*l = division{Table: k.cfg.Plan, spots: l.spots[:0], sides: l.sides[:0]}
 	l.Servers, l.Splits = make([]string, 0, len(k.cells)), nil
 	for i, zone := range k.cells {
-		l.spots = append(l.spots, spot{zone: zone, square: square{l.X + float64(i%l.Columns)*l.Cell, l.Y + float64(i/l.Columns)*l.Cell, l.Cell}})
+		l.spots = append(l.spots, spot{zone: zone, square: l.Table.square(i/l.Columns, i%l.Columns)})
 	}
 	for n := 0; n < len(l.spots); n++ {
 		s := l.spots[n]

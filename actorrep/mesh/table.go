@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // Table divides the plane among servers, in a grid whose cells may be divided further. What is outside the grid belongs to what is nearest. A table with a higher Epoch takes the
@@ -95,8 +94,7 @@ func (t *Table) At(x, y float64) string { return t.Servers[t.find(x, y)] }
 // find finds where in Servers the server of a place is.
 func (t *Table) find(x, y float64) int {
 	row, column := t.index(y, t.Y, t.rows()), t.index(x, t.X, t.Columns)
-	at := row*t.Columns + column
-	s := square{t.X + float64(column)*t.Cell, t.Y + float64(row)*t.Cell, t.Cell}
+	at, s := row*t.Columns+column, t.square(row, column)
 	for {
 		i := t.split(at)
 		if i < 0 {
@@ -124,14 +122,15 @@ func (s square) quarter(q int) square {
 	return s
 }
 
-// former is a table of which servers mirror still what was theirs.
-type former struct {
-	Table
-	until time.Duration
+// from is how far a place is from it.
+func (s square) from(x, y float64) float64 {
+	return math.Hypot(x-within(x, s.x, s.side), y-within(y, s.y, s.side))
 }
 
-// maxFormers bounds those that a Zone keeps; above, the oldest is forgotten.
-const maxFormers = 4
+// square is the place of a cell.
+func (t *Table) square(row, column int) square {
+	return square{t.X + float64(column)*t.Cell, t.Y + float64(row)*t.Cell, t.Cell}
+}
 
 // distance is how far a place is from a server's zone.
 type distance struct {
@@ -139,14 +138,24 @@ type distance struct {
 	d      float64
 }
 
+// reach is the cells that are within r of a place, and the place in the grid that is nearest to it.
+type reach struct {
+	x, y                     float64
+	top, bottom, left, right int
+}
+
+func (t *Table) reach(x, y, r float64) reach {
+	rows := t.rows()
+	x, y = within(x, t.X, float64(t.Columns)*t.Cell), within(y, t.Y, float64(rows)*t.Cell)
+	return reach{x, y, t.index(y-r, t.Y, rows), t.index(y+r, t.Y, rows), t.index(x-r, t.X, t.Columns), t.index(x+r, t.X, t.Columns)}
+}
+
 // near adds the servers whose zones are within r of a place. Those that all has already keep the smaller distance.
 func (t *Table) near(all []distance, x, y, r float64) []distance {
-	rows := t.rows()
-	x = within(x, t.X, float64(t.Columns)*t.Cell)
-	y = within(y, t.Y, float64(rows)*t.Cell)
-	for row := t.index(y-r, t.Y, rows); row <= t.index(y+r, t.Y, rows); row++ {
-		for column := t.index(x-r, t.X, t.Columns); column <= t.index(x+r, t.X, t.Columns); column++ {
-			all = t.nearIn(all, row*t.Columns+column, square{t.X + float64(column)*t.Cell, t.Y + float64(row)*t.Cell, t.Cell}, x, y, r)
+	in := t.reach(x, y, r)
+	for row := in.top; row <= in.bottom; row++ {
+		for column := in.left; column <= in.right; column++ {
+			all = t.nearIn(all, row*t.Columns+column, t.square(row, column), in.x, in.y, r)
 		}
 	}
 	return all
@@ -154,7 +163,7 @@ func (t *Table) near(all []distance, x, y, r float64) []distance {
 
 // nearIn is near in one place of Servers.
 func (t *Table) nearIn(all []distance, at int, s square, x, y, r float64) []distance {
-	d := math.Hypot(x-within(x, s.x, s.side), y-within(y, s.y, s.side))
+	d := s.from(x, y)
 	if d > r {
 		return all
 	}

@@ -102,7 +102,8 @@ type Zone struct {
 	now        time.Duration
 	steps      int
 	table      Table
-	formers    []former        // tables before it, the oldest first
+	past       past            // of its grid
+	formers    []former        // tables of other grids before it, the oldest first
 	servers    map[string]bool // of table
 	changes    int             // of the table and the neighbours
 	records    map[netguid.GUID]*record
@@ -116,7 +117,7 @@ type Zone struct {
 	copier     copier
 	reported   map[string]bool // what World's Config.Failed was told: a class each at most, and one more
 	around     []distance      // scratch: by table
-	wide       []distance      // scratch: by table and formers
+	wide       []distance      // scratch: by table, past and formers
 	msgs       [][]byte        // scratch
 	buf        []byte          // scratch
 	msg        []byte          // scratch
@@ -178,10 +179,15 @@ func (z *Zone) SetTable(t Table) error {
 		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells or quarters of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.side())
 	}
 	if z.table.Epoch > 0 {
-		if len(z.formers) >= maxFormers {
-			z.formers = slices.Delete(z.formers, 0, 1)
+		if until := z.now + z.cfg.Linger; z.table.sameGrid(&t) {
+			z.past.add(&z.table, &t, until)
+		} else {
+			if len(z.formers) >= maxFormers {
+				z.formers = slices.Delete(z.formers, 0, 1)
+			}
+			z.formers = append(z.formers, former{z.table, z.past, until})
+			z.past = past{}
 		}
-		z.formers = append(z.formers, former{z.table, z.now + z.cfg.Linger})
 	}
 	t.Servers, t.Splits = slices.Clone(t.Servers), slices.Clone(t.Splits)
 	z.table, z.servers = t, map[string]bool{}
@@ -285,6 +291,10 @@ func (z *Zone) Step(now time.Duration) {
 	}
 	for len(z.formers) > 0 && z.now >= z.formers[0].until {
 		z.formers = slices.Delete(z.formers, 0, 1)
+		z.changes++
+	}
+	if n := z.past.expired(z.now); n > 0 {
+		z.past.forget(n)
 		z.changes++
 	}
 	for _, n := range z.neighbours {

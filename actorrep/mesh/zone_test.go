@@ -732,8 +732,8 @@ func TestZoneTable(t *testing.T) {
 	require.Equal(t, "server2", p.zone.table.At(250, 0))
 }
 
-// TestZoneLingers: for Linger after a new table a server is shown what is in its former zone and about it, so that its players who haven't travelled see no hole. A fifth table has the oldest
-// of four forgotten.
+// TestZoneLingers: for Linger after a new table a server is shown what is in its former zone and about it, so that its players who haven't travelled see no hole. A fifth table of another grid has the oldest
+// of four forgotten, and what was whose in its grid before.
 func TestZoneLingers(t *testing.T) {
 	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Servers: 3}}, registerLamps)
 	p := newPost(t, 0, func(c *ZoneConfig) { c.World, c.Linger = r.Server, 2*time.Second })
@@ -777,10 +777,16 @@ func TestZoneLingers(t *testing.T) {
 	run(time.Second)
 	require.Equal(t, 3, l.World.Len(), "85, 150 and 185, but not 50")
 	for range maxFormers {
+		table.X -= 1e-6
 		retable(0, 0, 1)
 	}
 	run(100 * time.Millisecond)
+	require.Equal(t, 3, l.World.Len())
+	table.X -= 1e-6
+	retable(0, 0, 1)
+	run(100 * time.Millisecond)
 	require.Equal(t, 1, l.World.Len(), "185")
+	require.Len(t, p.zone.formers, maxFormers)
 	run(3 * time.Second)
 	require.Empty(t, p.zone.formers)
 

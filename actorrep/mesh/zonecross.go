@@ -64,9 +64,10 @@ func (z *Zone) keeps(server string, x, y float64) bool {
 // measure finds how far a place is from the zones that are within reach of it.
 func (z *Zone) measure(x, y, reach float64) {
 	z.around = z.table.near(z.around[:0], x, y, reach)
-	z.wide = append(z.wide[:0], z.around...)
+	z.wide = z.past.near(&z.table, append(z.wide[:0], z.around...), x, y, reach)
 	for i := range z.formers {
-		z.wide = z.formers[i].near(z.wide, x, y, reach)
+		f := &z.formers[i]
+		z.wide = f.past.near(&f.Table, f.near(z.wide, x, y, reach), x, y, reach)
 	}
 }
 
