@@ -47,7 +47,7 @@ type KeeperConfig struct {
 	Weight func(a Actor) float64
 	// Split is what a zone weighs at least that is split into quarters, by Weight: many times what one actor weighs, and a small share of what a server can carry. It is split when its server can't become much lighter by handing zones as they are, so that
 	// quarters can be handed, and quarters are split again. When each of four quarters has weighed less than a 16th of Split for a while they are merged. The sides of what is split are at least four times Hysteresis, and a quarter of Margin and Hysteresis
-	// together. A zone of several cells isn't split. It needs Weight. Set it at all servers, or at none; a server of a release that knows no splits must not be among them. Default 0: zones stay as Plan has them.
+	// together. A zone of several cells isn't split. It needs Weight. Set it at all servers, or at none; a server of a release that knows no splits must not be among them. Default 0: this server splits nothing, and merges nothing.
 	Split float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
@@ -143,6 +143,8 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		return nil, fmt.Errorf("%w: Away %v, from Lease to 1 h", ErrConfig, cfg.Away)
 	case plan.check() != nil:
 		return nil, plan.check()
+	case cfg.Zone.cfg.Margin+cfg.Zone.cfg.Hysteresis > 4*plan.Cell:
+		return nil, fmt.Errorf("%w: Plan with cells of %v: Margin and Hysteresis are %v and %v, together four cells at most", ErrConfig, plan.Cell, cfg.Zone.cfg.Margin, cfg.Zone.cfg.Hysteresis)
 	case len(plan.Splits) > 0:
 		return nil, fmt.Errorf("%w: Plan has Splits, which the Keeper makes", ErrConfig)
 	case !(cfg.Split >= 0) || cfg.Split > 0 && (cfg.Weight == nil || cfg.Spread < 0):

@@ -18,8 +18,8 @@ type part struct {
 const (
 	maxParts    = 128 // of a zone, so that its value is no longer than an actor's record
 	wholeZone   = 1 << (2 * maxDepth)
-	calmParts   = 16                // a part is calm that weighs less than one of so many of KeeperConfig.Split
-	splitsTaken = 4 * maxSplits / 8 // places of a Table above which nothing is split any more: several servers may do it at the same time
+	calmParts   = 16            // a part is calm that weighs less than one of so many of KeeperConfig.Split
+	splitsTaken = maxSplits / 2 // of all zones, from which on nothing is split any more: several servers may do it at the same time
 )
 
 // size is how much of its zone a part is, of wholeZone.
@@ -168,7 +168,7 @@ func (k *Keeper) put(t *tenancy, v zoneValue, done func()) {
 func (k *Keeper) split() {
 	var zone *tenancy
 	at, heaviest := 0, uint64(1000*min(k.cfg.Split, mostWeight))
-	if k.cfg.Split == 0 || len(k.lay().spots)-len(k.cells) > splitsTaken {
+	if k.cfg.Split == 0 || len(k.lay().Splits) >= splitsTaken {
 		return
 	}
 	for _, t := range k.zones {

@@ -356,9 +356,7 @@ func TestSplitsWhatIsTooHeavy(t *testing.T) {
 		"the smallest":  func(s *solo) { s.keeper.deepest = 0 },
 		"of cells":      func(s *solo) { s.keeper.zones[2].cells = 2 },
 		"many parts": func(s *solo) {
-			l := s.keeper.lay()
-			l.borders()
-			l.spots = append(l.spots, make([]spot, splitsTaken+1)...)
+			s.keeper.lay().Splits = make([]int, splitsTaken)
 		},
 		"it is written":  func(s *solo) { s.keeper.zones[2].tryAt = s.keeper.now + 1 },
 		"it isn't alone": func(s *solo) { s.server("b", 99_000) },
@@ -390,6 +388,7 @@ func TestSplitConfig(t *testing.T) {
 		{func(c *KeeperConfig) { c.Plan.Cell = 5.4 }, false},
 		{func(c *KeeperConfig) { c.Plan.Cell = 5.6 }, false},
 		{func(c *KeeperConfig) { c.Plan.Cell = 8 }, true},
+		{func(c *KeeperConfig) { c.Split, c.Plan.Cell = 0, 2.7 }, false},
 		{func(c *KeeperConfig) { c.Plan.Servers, c.Plan.Splits = []string{"", "z", "z", "z", "z"}, []int{0} }, false},
 	} {
 		cfg := KeeperConfig{Zone: s.zone, Plan: Table{Cell: 10, Columns: 1, Servers: []string{"z"}}, Zones: []string{"z"}, Weight: weight, Split: 10, Save: func(Actor) []byte { return nil }}
@@ -581,4 +580,35 @@ func TestPartsKeepTheirWeight(t *testing.T) {
 			known = is
 		}
 	}
+}
+
+// TestSplitsOfAllZones: zones are split until there are as many splits as the doc says, and no further.
+func TestSplitsOfAllZones(t *testing.T) {
+	const each = (maxParts - 1) / 3
+	deep := wholly("a")
+	for len(deep)+3 <= maxParts {
+		deep = divided(deep, slices.IndexFunc(deep, func(p part) bool { return p.depth < 4 }))
+	}
+	for taken, split := range map[int]int{splitsTaken - 1: 1, splitsTaken: 0} {
+		s := newScales(t, 200, 20, func(Actor) float64 { return 1 })
+		k := s.keeper
+		k.cfg.Split, k.deepest = 50, 4
+		left := taken
+		for _, z := range k.zones[1:] {
+			switch {
+			case left >= each:
+				z.takes(zoneValue{1, deep})
+				left -= each
+			case left > 0:
+				z.takes(zoneValue{1, divided(z.value.parts, 0)})
+				left--
+			}
+		}
+		require.Zero(t, left)
+		k.zonesChanged()
+		s.server("b", 1)
+		s.weigh(map[int]uint64{0: 100_000})
+		require.Len(t, s.zoneOps(), split, "%d", taken)
+	}
+	require.Equal(t, 8192, splitsTaken)
 }
