@@ -40,7 +40,7 @@ type tenancy struct {
 // share is what this server knows of a zone's part besides.
 type share struct {
 	zoneLoad
-	to string // Hand
+	to string // it is to be handed to that one
 }
 
 // ownLease is this server's lease.
@@ -129,18 +129,23 @@ func (t *tenancy) vacant() {
 	t.takes(zoneValue{t.value.epoch, wholly("")})
 }
 
-// takes takes a value. What is known of parts that are still there stays.
+// takes takes a value. What is known of parts that are still there stays, and what is to be handed is so as well when it was split.
 func (t *tenancy) takes(v zoneValue) {
 	shares := make([]share, len(v.parts))
-	was, begins := 0, 0 // the former part that begins where this one does, or later
+	was, ends := 0, t.value.parts[0].size() // the former part in which this one begins
 	for i, at := 0, 0; i < len(v.parts); i++ {
-		for ; begins < at; was++ {
-			begins += t.value.parts[was].size()
+		for at >= ends {
+			was++
+			ends += t.value.parts[was].size()
 		}
-		if begins == at && t.value.parts[was].depth == v.parts[i].depth {
+		f, p := t.value.parts[was], v.parts[i]
+		if f.depth == p.depth {
 			shares[i] = t.shares[was]
 		}
-		at += v.parts[i].size()
+		if shares[i].to = t.shares[was].to; f.holder != p.holder {
+			shares[i].to = ""
+		}
+		at += p.size()
 	}
 	t.value, t.shares = v, shares
 }

@@ -514,6 +514,7 @@ func TestHandsItsParts(t *testing.T) {
 	require.Equal(t, map[string]zoneValue{"mesh.zone.z0": {8, []part{{1, false, "b"}, {1, true, "c"}, {1, true, "b"}, {1, false, "b"}}}}, s.zoneOps())
 	k.result(kv.Event{ID: id, Status: kv.OK, Revision: 9})
 	require.EqualValues(t, 2, k.Counters.Handed)
+	k.zones[0].takes(zoneValue{8, []part{{1, false, "b"}, {1, true, "c"}, {1, true, "b"}, {1, false, "b"}}})
 	k.zones[0].takes(zoneValue{7, []part{{1, true, "a"}, {1, true, "a"}, {1, true, "b"}, {1, true, "a"}}})
 	k.zonesChanged()
 	for _, z := range k.zones {
@@ -611,4 +612,56 @@ func TestSplitsOfAllZones(t *testing.T) {
 		require.Len(t, s.zoneOps(), split, "%d", taken)
 	}
 	require.Equal(t, 8192, splitsTaken)
+}
+
+// TestHandIsTriedAgain: what the game hands is handed though another server writes to the zone meanwhile, this one splits it, or the store doesn't answer; not when the other server has begun to leave, nor again when the zone has come back.
+func TestHandIsTriedAgain(t *testing.T) {
+	whole, four := wholly("a"), divided(wholly("a"), 0)
+	calm := slices.Clone(four)
+	calm[1].calm = true
+	for name, c := range map[string]struct {
+		parts, next []part
+		status      kv.Status
+		leaves      bool
+		again       bool
+	}{
+		"another has written": {four, calm, kv.Conflict, false, true},
+		"it was split":        {whole, four, kv.Conflict, false, true},
+		"it was merged":       {four, whole, kv.Conflict, false, true},
+		"no answer":           {whole, whole, kv.Unknown, false, true},
+		"it leaves":           {whole, whole, kv.Unknown, true, false},
+		"it was handed":       {whole, wholly("b"), kv.Unknown, false, false},
+	} {
+		s := newScales(t, 2, 2, func(Actor) float64 { return 1 })
+		k := s.keeper
+		s.server("b", 1)
+		z := k.zones[0]
+		z.takes(zoneValue{7, c.parts})
+		require.NoError(t, k.Hand("z0", "b"))
+		k.stepHands()
+		id := k.ops[len(k.ops)-1].ID
+		require.Len(t, s.zoneOps(), 1, name)
+		z.takes(zoneValue{8, c.next})
+		k.result(kv.Event{ID: id, Status: c.status})
+		if c.leaves {
+			s.leaves("b")
+		}
+		k.stepHands()
+		require.Empty(t, s.zoneOps(), name)
+		k.now += k.cfg.Lease / 4
+		k.stepHands()
+		ops := s.zoneOps()
+		if !c.again {
+			require.Empty(t, ops, name)
+			z.takes(zoneValue{9, whole})
+			k.stepHands()
+			require.Empty(t, s.zoneOps(), name)
+			continue
+		}
+		handed := slices.Clone(c.next)
+		for i := range handed {
+			handed[i] = part{depth: handed[i].depth, holder: "b"}
+		}
+		require.Equal(t, map[string]zoneValue{"mesh.zone.z0": {9, handed}}, ops, name)
+	}
 }

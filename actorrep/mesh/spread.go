@@ -9,7 +9,7 @@ import (
 var ErrZone = errors.New("mesh: the zone isn't this server's to give, or the other server has no lease or leaves")
 
 // Hand has the next Step give a zone that this server holds, or the parts of it that it holds, to another server, such as one that has less to do. When the store has that, all servers hear of it, and the zone's actors and players go
-// there one by one. When the store doesn't answer, the zone may stay; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves. ErrAway: the store is away.
+// there one by one. It is tried again when the store doesn't answer, or another server has written to the zone meanwhile, and given up when the other server has no lease any more or leaves; Holds tells. ErrZone: this server doesn't hold the zone, or the other one has no lease or leaves. ErrAway: the store is away.
 func (k *Keeper) Hand(zone, to string) error {
 	t, l := k.tenancy(zone), k.lease(to)
 	switch {
@@ -26,19 +26,18 @@ func (k *Keeper) Hand(zone, to string) error {
 	return nil
 }
 
-// stepHands hands the zones that the game has said.
+// stepHands hands what is to be handed, until the store has it.
 func (k *Keeper) stepHands() {
 	for _, t := range k.zones {
 		if k.now < t.tryAt {
 			continue
 		}
 		k.change(t, &k.Counters.Handed, func(i int) string {
-			to := t.shares[i].to
-			t.shares[i].to = ""
-			if l := k.lease(to); l == nil || t.value.parts[i].holder != k.id || !k.alive(l) {
-				return ""
+			z := &t.shares[i]
+			if l := k.lease(z.to); l == nil || t.value.parts[i].holder != k.id || !k.alive(l) || l.value.leaves {
+				z.to = ""
 			}
-			return to
+			return z.to
 		})
 	}
 }
