@@ -266,7 +266,7 @@
 // A server says of each part of its own whether it is calm: that it has weighed less than a 16th of Split, in the mean of four Spreads, and not more than twice that since. That changes no epoch and no table. When four quarters are calm, the holder of the first one
 // merges them. So what was merged weighs half of Split at most, and isn't split again as an actor comes by.
 //
-//	sides                       of a quarter: at least a quarter of Margin and Hysteresis together, four times Hysteresis, and a 256th of the cell. What the store has beyond that is damaged
+//	sides                       of a quarter: at least a quarter of Margin and Hysteresis together, four times Hysteresis, and a 256th of the cell. A server with a larger Margin takes what another one has split
 //	parts of a zone             128; above, it isn't split further
 //	splits of all zones         8192; above, none is split. A Table may have 16384
 //	a zone of several cells     isn't split

@@ -73,7 +73,7 @@ func (k *Keeper) heardKey(e *kv.Event) {
 		k.heardLease(name, e)
 	case "zone":
 		if t := k.tenancy(name); t != nil {
-			t.heard(e, k.now, k.deepest)
+			t.heard(e, k.now)
 			k.zonesChanged()
 		}
 	}
@@ -106,14 +106,14 @@ func (k *Keeper) heardLease(id string, e *kv.Event) {
 }
 
 // heard takes what the watch says of a zone's key. A zone without a holder keeps its epoch, so that the next one has a higher.
-func (t *tenancy) heard(e *kv.Event, now time.Duration, deepest uint8) {
+func (t *tenancy) heard(e *kv.Event, now time.Duration) {
 	t.told = true
 	if e.Kind == kv.Deleted {
 		t.vacant()
 		return
 	}
 	var v zoneValue
-	if !v.read(e.Value) || len(v.parts) > 1 && (t.cells > 1 || slices.ContainsFunc(v.parts, func(p part) bool { return p.depth > deepest })) { // its epoch was at most the number of writes
+	if !v.read(e.Value) || len(v.parts) > 1 && t.cells > 1 { // its epoch was at most the number of writes
 		v = zoneValue{e.Revision, wholly("")}
 	}
 	if t.rev == 0 || v.epoch != t.value.epoch { // else parts of it have become calm, or aren't any more
@@ -390,7 +390,7 @@ func (k *Keeper) retable() {
 	t.Epoch = epoch
 	k.tabled = true
 	if t.Epoch > k.z.table.Epoch {
-		k.complain(k.z.SetTable(t))
+		k.complain(k.z.setTable(t))
 	}
 }
 

@@ -483,7 +483,7 @@ func TestCalmIsNoChange(t *testing.T) {
 		at    time.Duration
 	}{{7, false, 1}, {7, true, 1}, {8, true, 3}, {8, false, 3}} {
 		parts[2].calm = c.calm
-		z.heard(&kv.Event{Kind: kv.Changed, Value: (&zoneValue{c.epoch, parts}).append(nil), Revision: uint64(70 + i)}, time.Duration(1+i), 4)
+		z.heard(&kv.Event{Kind: kv.Changed, Value: (&zoneValue{c.epoch, parts}).append(nil), Revision: uint64(70 + i)}, time.Duration(1+i))
 		require.Equal(t, c.at, z.at)
 		require.Equal(t, parts, z.value.parts)
 		require.EqualValues(t, 70+i, z.rev)
@@ -542,17 +542,20 @@ func TestTakesPartsOver(t *testing.T) {
 	require.Equal(t, 2, k.holds("a"))
 }
 
-// TestDeepPartsAreDamaged: parts that this server's Margin doesn't allow, and those of a zone of several cells, are taken for damaged: the zone is taken whole, by a higher epoch.
-func TestDeepPartsAreDamaged(t *testing.T) {
+// TestPartsOfSeveralCellsAreDamaged: parts of a zone of several cells, or of more than there may be, are taken for damaged: the zone is taken whole, by a higher epoch.
+func TestPartsOfSeveralCellsAreDamaged(t *testing.T) {
+	deep := wholly("b")
+	for range maxDepth + 1 {
+		deep = divided(deep, 0)
+	}
 	four := divided(wholly("b"), 0)
 	for _, c := range []struct {
-		cells   int
-		deepest uint8
-		parts   []part
-		fits    bool
-	}{{1, 1, four, true}, {1, 0, four, false}, {2, 1, four, false}, {1, 1, divided(four, 2), false}, {1, 2, divided(four, 2), true}} {
+		cells int
+		parts []part
+		fits  bool
+	}{{1, four, true}, {2, four, false}, {2, wholly("b"), true}, {1, divided(four, 2), true}, {1, deep, false}} {
 		z := tenancy{cells: c.cells, value: zoneValue{parts: wholly("")}, shares: make([]share, 1)}
-		z.heard(&kv.Event{Kind: kv.Changed, Value: (&zoneValue{7, c.parts}).append(nil), Revision: 70}, time.Second, c.deepest)
+		z.heard(&kv.Event{Kind: kv.Changed, Value: (&zoneValue{7, c.parts}).append(nil), Revision: 70}, time.Second)
 		if c.fits {
 			require.Equal(t, zoneValue{7, c.parts}, z.value)
 		} else {
@@ -664,4 +667,32 @@ func TestHandIsTriedAgain(t *testing.T) {
 		}
 		require.Equal(t, map[string]zoneValue{"mesh.zone.z0": {9, handed}}, ops, name)
 	}
+}
+
+// TestTakesSmallerParts: a server whose Margin doesn't allow a part's side takes what another one has split, in its table too, and leaves it to its holder. It splits nothing so far itself.
+func TestTakesSmallerParts(t *testing.T) {
+	s := newScales(t, 4, 2, func(Actor) float64 { return 1 })
+	k := s.keeper
+	k.cfg.Spread = -1
+	s.server("b", 1)
+	deep := wholly("b")
+	for range 3 {
+		deep = divided(deep, 0)
+	}
+	require.Less(t, int(k.deepest), 3)
+	k.heardKey(&kv.Event{Kind: kv.Changed, Key: "mesh.zone.z0", Value: (&zoneValue{7, deep}).append(nil), Revision: 70})
+	for range 100 {
+		k.now += time.Second
+		s.server("b", 1)
+		k.stepLeases()
+	}
+	require.Empty(t, s.zoneOps())
+	require.Zero(t, k.Counters.Failed)
+	require.Equal(t, deep, k.zones[0].value.parts)
+	require.Equal(t, "b", s.zone.At(0.5, 0.5))
+	require.Equal(t, "a", s.zone.At(15, 0.5))
+	require.Len(t, s.zone.table.Splits, 3)
+	small := s.zone.table
+	small.Epoch++
+	require.ErrorIs(t, s.zone.SetTable(small), ErrConfig, "a game's table is to have larger ones")
 }

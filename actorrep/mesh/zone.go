@@ -172,11 +172,19 @@ func (z *Zone) SetTable(t Table) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	switch {
-	case t.Epoch <= z.table.Epoch:
-		return fmt.Errorf("%w: Table.Epoch is %d after %d", ErrConfig, t.Epoch, z.table.Epoch)
-	case z.cfg.Margin+z.cfg.Hysteresis > 4*t.side():
+	if z.cfg.Margin+z.cfg.Hysteresis > 4*t.side() {
 		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells or quarters of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.side())
+	}
+	return z.setTable(t)
+}
+
+// setTable takes a table whose quarters may be smaller: a server with a smaller Margin has split a zone.
+func (z *Zone) setTable(t Table) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if t.Epoch <= z.table.Epoch {
+		return fmt.Errorf("%w: Table.Epoch is %d after %d", ErrConfig, t.Epoch, z.table.Epoch)
 	}
 	if z.table.Epoch > 0 {
 		if until := z.now + z.cfg.Linger; z.table.sameGrid(&t) {
