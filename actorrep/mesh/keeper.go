@@ -95,6 +95,7 @@ type Keeper struct {
 	cells     []int          // and of the zone of each cell of Plan
 	tabled    bool           // the Zone has the table
 	load      load
+	hands     bool           // something is to be handed
 	counts    map[string]int // zones and parts of them by holder; nil: they have changed
 	seen      uint64         // the newest end of a lease after which no actor comes from there, and all that came are in the store
 	toldSeen  uint64         // seen, as this server's lease says it

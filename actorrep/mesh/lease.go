@@ -288,6 +288,17 @@ func (l *lease) length(k *Keeper) time.Duration { return max(k.cfg.Lease, l.valu
 // alive reports whether a server's lease may be held still.
 func (k *Keeper) alive(l *lease) bool { return !l.value.over && !k.runsOut(l, 0) }
 
+// orphans reports whether a zone, or a part of one, has a holder whose lease is over, or that has none.
+func (k *Keeper) orphans() bool {
+	k.holds("")
+	for id := range k.counts {
+		if l := k.lease(id); l == nil || l.value.over {
+			return true
+		}
+	}
+	return false
+}
+
 // holds is how many zones a server holds, and parts of zones.
 func (k *Keeper) holds(id string) int {
 	if k.counts == nil {
@@ -347,6 +358,16 @@ func (k *Keeper) stepLeases() {
 		}
 	}
 	k.sight()
+	if k.orphans() {
+		k.takeZones(wait)
+	}
+	k.retable()
+	k.stepHands()
+	k.stepSpread()
+}
+
+// takeZones takes over what is this server's as the heir, and what nobody has had, or nobody known for so long.
+func (k *Keeper) takeZones(wait time.Duration) {
 	for _, t := range k.zones {
 		if k.now < t.tryAt {
 			continue
@@ -369,9 +390,6 @@ func (k *Keeper) stepLeases() {
 			return heir
 		})
 	}
-	k.retable()
-	k.stepHands()
-	k.stepSpread()
 }
 
 // retable gives the Zone the table that says which server holds which zone.

@@ -20,7 +20,7 @@ func (k *Keeper) Hand(zone, to string) error {
 	}
 	for i, p := range t.value.parts {
 		if p.holder == k.id {
-			t.shares[i].to = to
+			t.shares[i].to, k.hands = to, true
 		}
 	}
 	return nil
@@ -28,17 +28,21 @@ func (k *Keeper) Hand(zone, to string) error {
 
 // stepHands hands what is to be handed, until the store has it.
 func (k *Keeper) stepHands() {
+	if !k.hands {
+		return
+	}
+	k.hands = false
 	for _, t := range k.zones {
-		if k.now < t.tryAt {
-			continue
+		if k.now >= t.tryAt {
+			k.change(t, &k.Counters.Handed, func(i int) string {
+				z := &t.shares[i]
+				if l := k.lease(z.to); l == nil || t.value.parts[i].holder != k.id || !k.alive(l) || l.value.leaves {
+					z.to = ""
+				}
+				return z.to
+			})
 		}
-		k.change(t, &k.Counters.Handed, func(i int) string {
-			z := &t.shares[i]
-			if l := k.lease(z.to); l == nil || t.value.parts[i].holder != k.id || !k.alive(l) || l.value.leaves {
-				z.to = ""
-			}
-			return z.to
-		})
+		k.hands = k.hands || slices.ContainsFunc(t.shares, func(z share) bool { return z.to != "" })
 	}
 }
 
@@ -106,7 +110,7 @@ func (k *Keeper) stepCount() {
 		t := k.zones[i]
 		for n := len(t.value.parts) - 1; n >= 0; n-- {
 			if t.value.parts[n].holder == k.id {
-				t.shares[n].to = to
+				t.shares[n].to, k.hands = to, true
 				k.stepHands()
 				return
 			}

@@ -145,7 +145,7 @@ func (k *Keeper) stepWeight() {
 		if z == nil {
 			break
 		}
-		z.to = to
+		z.to, k.hands = to, true
 		own, least = own-w, least+w
 	}
 	if k.stepHands(); least < own/5*3 {

@@ -198,7 +198,7 @@ func TestHeaviestHandsFirst(t *testing.T) {
 		s.server("b", b)
 		s.server("c", c)
 		for _, z := range k.zones {
-			z.tryAt = 0
+			z.tryAt, z.shares[0].to = 0, "" // what was handed has come back
 		}
 		k.load.fresh = false
 		k.stepSpread()
@@ -301,5 +301,26 @@ func (k *Keeper) unweighed() {
 	k.load = load{}
 	for _, t := range k.zones {
 		t.shares = make([]share, len(t.value.parts))
+	}
+}
+
+// BenchmarkStepOfManyZones is what a Step costs that has nothing to do, by how many zones there are.
+func BenchmarkStepOfManyZones(b *testing.B) {
+	for _, n := range []int{256, 4096, maxCells} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := newScales(b, n, 256, func(Actor) float64 { return 1 })
+			k := s.keeper
+			for i := range 16 {
+				s.server(fmt.Sprint("b", i), 1)
+			}
+			for i, z := range k.zones {
+				z.value.parts = wholly(k.leases[i%len(k.leases)].id)
+			}
+			k.zonesChanged()
+			b.ReportAllocs()
+			for b.Loop() {
+				k.stepLeases()
+			}
+		})
 	}
 }
