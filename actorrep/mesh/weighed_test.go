@@ -56,7 +56,7 @@ func crowded(g *plain) {
 	}
 }
 
-// TestKeptSplit is TestKept with zones, one or four for each server, that are split and merged while servers crash, stand still and are cut off: in the end all have the table that the store has.
+// TestKeptSplit is TestKept with zones, one or four for each server, that are split, merged and handed by the game while servers crash, stand still and are cut off: in the end all have the table that the store has.
 func TestKeptSplit(t *testing.T) {
 	handed, splits, merges, restored := uint64(0), uint64(0), uint64(0), 0
 	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 40, 6)); seed++ {
@@ -68,6 +68,13 @@ func TestKeptSplit(t *testing.T) {
 			crowded(g)
 			g.zones = 2 * int(seed%2)
 			g.durable, g.deals = seed%5 == 0, seed%5 == 1
+			if rng := g.w.Rand("hands"); seed%7 == 3 { // the game hands zones, too
+				g.fault.step = func(k *Keeper) {
+					if !g.calm && len(k.leases) > 0 && rng.IntN(50) == 0 {
+						_ = k.Hand(k.zones[rng.IntN(len(k.zones))].name, k.leases[rng.IntN(len(k.leases))].id)
+					}
+				}
+			}
 		})
 		if !r.OK() {
 			t.Fatalf("seed %d: %v\n%v", seed, r.Failure, r.Script)
