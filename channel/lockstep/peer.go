@@ -27,7 +27,7 @@ type PeerStats struct {
 	Turns           uint64 // executed
 	Commands        uint64 // submitted
 	InputsLost      uint64 // turns that the host completed without this player's commands
-	DroppedGap      uint64 // stream packets with bytes missing before them
+	DroppedGap      uint64 // stream packets with bytes missing before them, and no room to keep them until then
 	DroppedRepeated uint64 // stream packets with nothing new
 	HashesDropped   uint64 // not sent: more than 256 weren't acked
 	PacketsSent, PacketsReceived,
@@ -58,7 +58,8 @@ type Peer struct {
 	snapshot []byte
 	loaded   int // bytes of the snapshot that have come
 	recv     receiver
-	next     int64 // turn to be executed
+	early    [earlyPieces]earlyPiece // what came before its turn
+	next     int64                   // turn to be executed
 	turn     Turn
 	under    bool // the turn is under way, between Next and Done
 	lagging  bool // the host didn't wait for us in the last turn

@@ -97,6 +97,9 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	p.life, p.doubted, p.lagging = 0, -1, false
 	p.setup, p.accepted, p.snapshot, p.loaded = nil, 0, nil, 0
 	p.recv.reset()
+	for i := range p.early {
+		p.early[i].data = p.early[i].data[:0]
+	}
 	p.welcome, p.state = w, Running
 	if w.snapshot > 0 {
 		p.state = Loading
@@ -138,12 +141,54 @@ func (p *Peer) position() int64 {
 	return p.welcome.base + int64(len(p.setup)) + int64(p.loaded) + p.recv.next
 }
 
+// take takes a piece of the stream, and what came before its turn and follows it.
 func (p *Peer) take(offset int64, data []byte) {
-	pos := p.position()
-	switch {
-	case offset > pos:
+	if offset > p.position() {
+		p.keep(offset, data)
+		return
+	}
+	p.add(offset, data)
+	for i := 0; i < len(p.early); i++ {
+		if e := &p.early[i]; len(e.data) > 0 && e.offset <= p.position() {
+			p.add(e.offset, e.data)
+			e.data = e.data[:0]
+			i = -1
+		}
+	}
+}
+
+// earlyPieces is how many pieces of the stream are kept that came before their turn: those of the default Window.
+const earlyPieces = 16
+
+// earlyPiece is one; it has no data when the place is free.
+type earlyPiece struct {
+	offset int64
+	data   []byte
+}
+
+// keep keeps a piece that came before its turn, if there is room.
+func (p *Peer) keep(offset int64, data []byte) {
+	var free *earlyPiece
+	for i := range p.early {
+		switch e := &p.early[i]; {
+		case len(e.data) == 0:
+			free = e
+		case e.offset == offset && len(e.data) >= len(data):
+			p.stats.DroppedRepeated++
+			return
+		}
+	}
+	if free == nil || len(data) == 0 || len(data) > p.cfg.MaxPacket {
 		p.stats.DroppedGap++
 		return
+	}
+	free.offset, free.data = offset, append(free.data[:0], data...)
+}
+
+// add takes a piece of the stream that continues what has come.
+func (p *Peer) add(offset int64, data []byte) {
+	pos := p.position()
+	switch {
 	case offset+int64(len(data)) <= pos:
 		if len(data) > 0 {
 			p.stats.DroppedRepeated++
