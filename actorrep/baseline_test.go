@@ -22,8 +22,7 @@ func TestFollow(t *testing.T) {
 		}
 		has, steps := map[uint32]int{}, rng.IntN(3) // frame: the place of the record
 		for b.count = int64(1 + rng.IntN(3)); b.count < int64(20+rng.IntN(100)); b.count++ {
-			i := int(b.count % snapshotRing)
-			s.counts[i], s.frames[i], s.changed[i] = b.count, b.frame, layout.Mask(1|rng.IntN(8))
+			s.note(b.count, b.frame, layout.Mask(1|rng.IntN(8)))
 			switch { // the next one's
 			case steps == 0:
 				b.frame++

@@ -48,8 +48,7 @@ func randomChanges(rng *rand.Rand, steady bool) *changes {
 		if rng.IntN(8) == 0 {
 			changed = 1 + layout.Mask(rng.IntN(7))
 		}
-		i := r.count % snapshotRing
-		r.snaps.counts[i], r.snaps.frames[i], r.snaps.changed[i] = r.count, frame, changed
+		r.snaps.note(r.count, frame, changed)
 		c.frames[r.count], c.masks[r.count] = frame, changed
 		switch n := rng.IntN(12); {
 		case n == 0: // it was lost

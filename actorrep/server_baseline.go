@@ -110,21 +110,18 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 		return false
 	}
 	predicted := b.known
-	// Fast path for an actor that changes in every Step: the records are as many changes behind as Steps.
-	if snaps.has(b.count - int64(back)) {
-		older, off := uint32(1), uint32(0)
-		for i := 1; i < n; i++ {
-			d := i * gap
-			place := (int(b.count) - d) & (snapshotRing - 1)
-			older &= b.older >> (d & 31)
-			off |= snaps.frames[place] ^ (b.frame - uint32(d))
+	// The short way of an actor that changes in every Step: the records are as many changes behind as Steps.
+	if first := b.count - int64(back); first >= snaps.since && snaps.has(first) && snaps.frames[b.count&(snapshotRing-1)] == b.frame {
+		place, had, all := int(b.count), b.older, uint32(1)
+		at := past.At[1:n]
+		for i := range at {
+			place = (place - gap) & (snapshotRing - 1)
+			had >>= gap & 31
+			all &= had
 			predicted &= snaps.changed[place]
-			past.At[i] = place
+			at[i] = place
 		}
-		if off == 0 {
-			return older != 0 && b.found(predicted, gap, form, past, t)
-		}
-		predicted = b.known
+		return all != 0 && b.found(predicted, gap, form, past, t)
 	}
 	for i := 1; i < n; i++ {
 		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)

@@ -43,6 +43,7 @@ type snapshots struct {
 	counts  [snapshotRing]int64
 	frames  [snapshotRing]uint32      // of the changes
 	changed [snapshotRing]layout.Mask // units with a delta form
+	since   int64                     // the number of the first change of those that have come one in each Step until now
 	layout.History
 }
 
@@ -70,10 +71,17 @@ func (s *snapshots) change(frame uint32, from int64) int64 {
 
 // remember stores the numbers after a change.
 func (r *replicated) remember(l *layout.Layout, changed layout.Mask) {
-	s := r.snaps
-	i := int(r.count % snapshotRing)
-	s.counts[i], s.frames[i], s.changed[i] = r.count, r.lastFrame, changed
-	l.Remember(&s.History, i, r.shadow)
+	l.Remember(&r.snaps.History, r.snaps.note(r.count, r.lastFrame, changed), r.shadow)
+}
+
+// note notes a change, and says where its numbers are kept.
+func (s *snapshots) note(count int64, frame uint32, changed layout.Mask) (place int) {
+	place = int(count % snapshotRing)
+	if !s.has(count-1) || s.frames[(place-1)&(snapshotRing-1)]+1 != frame {
+		s.since = count
+	}
+	s.counts[place], s.frames[place], s.changed[place] = count, frame, changed
+	return place
 }
 
 // appointment is when an actor is to be compared.

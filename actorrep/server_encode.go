@@ -149,9 +149,10 @@ func (p *Peer) encodeFresh(w *bitio.Writer, v *view, m layout.Mask, base *layout
 
 // writeUnits writes the units of m and appends how many bits each took.
 func (v *view) writeUnits(w *bitio.Writer, m layout.Mask, base *layout.Base, sizes []uint16) []uint16 {
+	l, shadow := v.b.class.layout, v.b.rep.shadow
 	for ; m != 0; m &= m - 1 {
 		at := w.Len()
-		v.b.class.layout.WriteUnit(w, v.b.rep.shadow, bits.TrailingZeros64(m), base)
+		l.WriteUnit(w, shadow, bits.TrailingZeros64(m), base)
 		sizes = append(sizes, uint16(min(w.Len()-at, 1<<16-1)))
 	}
 	return sizes

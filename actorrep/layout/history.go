@@ -23,12 +23,11 @@ const (
 	laneSigns = laneOnes << (lane - 1)
 )
 
-// magnitudes is the magnitude of each number of a packed word.
-func magnitudes(v uint64) uint64 {
-	v += laneSigns // a bit for each that isn't below 0
-	signs := ^v & laneSigns
-	ones := signs >> (lane - 1)
-	return v ^ laneSigns ^ (signs<<1 - ones) + ones
+// magnitudes is the magnitude of each number of one packed word, plus that of the other.
+func magnitudes(v, w uint64) uint64 {
+	v, w = v+laneSigns, w+laneSigns // a bit for each that isn't below 0
+	a, b := v>>(lane-1)&laneOnes, w>>(lane-1)&laneOnes
+	return (v ^ (laneSigns - laneOnes + a)) + (w ^ (laneSigns - laneOnes + b)) + (2*laneOnes - a - b)
 }
 
 // total is the sum of a word's magnitudes.

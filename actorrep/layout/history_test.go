@@ -46,38 +46,41 @@ func TestPackedNumbers(t *testing.T) {
 		}
 		past.Prepare()
 		past.History = &together
-		var off [2][ways]uint64
+		var off [2]misses
 		for i := range d.packs() {
-			d.check(past, i, &off[i], &[ways]uint64{})
+			d.check(past, i, &off[i])
 		}
 		for j := range int(d.N) {
 			past.History = &alone[j]
-			var want [ways]uint64
+			var want misses
 			one := d
 			one.N = 1
-			one.check(past, 0, &want, &[ways]uint64{})
-			for way := range want {
-				got := off[j/lanes][way] >> (j % lanes * lane) & laneMask
-				require.Equal(t, want[way], got, "%v, number %d, form %d, way %d", d, j, past.Form, way)
+			one.check(past, 0, &want)
+			for way := range ways {
+				got := off[j/lanes].word[way] >> (j % lanes * lane) & laneMask
+				require.Equal(t, want.word[way], got, "%v, number %d, form %d, way %d", d, j, past.Form, way)
 			}
 		}
 	}
 }
 
-// TestMagnitudes: of each number of a word, and all together.
+// TestMagnitudes: of each number of two words, and all together.
 func TestMagnitudes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	for range 10_000 {
-		var v [lanes]int64
-		packed, want := uint64(0), uint64(0)
+		var v [2][lanes]int64
+		var packed [2]uint64
+		want := uint64(0)
 		for i := range v {
-			v[i] = (rng.Int64N(1<<lane-1) - (1<<(lane-1) - 1)) >> rng.UintN(lane)
-			packed += uint64(v[i]) << (i * lane)
-			want += abs(v[i])
+			for j := range v[i] {
+				v[i][j] = (rng.Int64N(1<<lane-1) - (1<<(lane-1) - 1)) >> rng.UintN(lane)
+				packed[i] += uint64(v[i][j]) << (j * lane)
+				want += abs(v[i][j])
+			}
 		}
-		got := magnitudes(packed)
-		for i := range v {
-			require.Equal(t, abs(v[i]), got>>(i*lane)&laneMask, "%v", v)
+		got := magnitudes(packed[0], packed[1])
+		for j := range lanes {
+			require.Equal(t, abs(v[0][j])+abs(v[1][j]), got>>(j*lane)&laneMask, "%v", v)
 		}
 		require.Equal(t, want, total(got), "%v", v)
 	}

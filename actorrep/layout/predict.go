@@ -68,7 +68,7 @@ type factors struct {
 	age, gap int // for which they are
 	form     Form
 	curves   [ways]curve
-	spread   [MaxNumbers + 1]uint64 // in 1/65536
+	spread   [2 * MaxNumbers]uint64 // by how many numbers there are, up to MaxNumbers; in 1/65536
 }
 
 // curve is what the differences of the newest number to those at three other times are multiplied with, in 1/65536, and added up, to get from it to
@@ -107,7 +107,7 @@ func (p *Past) prepare(f *factors) {
 	if p.Form == Twelve {
 		h *= 2
 	}
-	for i := range f.spread {
+	for i := range MaxNumbers + 1 {
 		f.spread[i] = uint64(n * (n + h) * one / (2 * h * h * int64(i+1)))
 	}
 }
@@ -145,20 +145,22 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 	if quat {
 		p.turn(at)
 	}
-	var first, second, sums [ways]uint64 // how far off each way was, of the first three numbers and the fourth, and all of them
-	d.check(p, at.pack, &first, &sums)
+	var off misses
+	var fourth [ways]uint64
 	if d.N > lanes {
-		d.check(p, at.pack+1, &second, &sums)
+		d.check(p, at.pack+1, &off)
+		fourth = off.word
 	}
-	way := p.choose(&sums)
-	c, all := &p.curves[way], sums[way]
+	d.check(p, at.pack, &off)
+	way := p.choose(&off.sum)
+	c, all := &p.curves[way], off.sum[way]
 	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]], at, d.N), p.row(p.At[c.times[1]], at, d.N), p.row(p.At[c.times[2]], at, d.N)
 	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)] // spares the loop's checks
 	shift, unused := d.shift()&63, uint8(0)
 	if d.Kind == Angle {
 		unused = (lane - d.Bits) & 63
 	}
-	all >>= unused
+	all >>= unused & 63
 	if quat {
 		for j := range x0 {
 			a, b, e, f := x0[j], x1[j], x2[j], x3[j]
@@ -169,14 +171,23 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 			guess[j&3] = int64(x0[j]) + c.ahead(x0[j], x1[j], x2[j], x3[j], shift)<<shift
 		}
 	}
-	off, spread := first[way], p.spread[d.N&7%(MaxNumbers+1)]
+	missed, spread := off.word[way], p.spread[d.N&7]
 	for j := range x0 {
 		if j == lanes {
-			off = second[way]
+			missed = fourth[way]
 		}
-		means[j&3] = min(off&laneMask>>unused+all, 1<<30) * spread
-		off >>= lane
+		means[j&3] = min(missed&laneMask>>(unused&63)+all, 1<<30) * spread
+		missed >>= lane
 	}
+}
+
+// misses is how far off each way was: in the numbers of a packed word, and in all that were checked.
+type misses struct{ word, sum [ways]uint64 }
+
+// note notes how far off a way was in a packed word.
+func (o *misses) note(way int, word uint64) {
+	o.word[way] = word
+	o.sum[way] += total(word)
 }
 
 // choose finds the way that was off least. sums is how far off each was.
@@ -218,11 +229,12 @@ func (d *Wire) predictStart(p *Past, at keptAt, guess *[MaxNumbers]int64, means 
 	}
 }
 
-// check is how far off each way was at the two newest times, in the numbers of a packed word, and adds that to sums: with twelve times from what
+// check notes how far off each way was at the two newest times, in the numbers of a packed word: with twelve times from what
 // was known four gaps before each, else two.
-func (d *Wire) check(p *Past, pack int, off, sums *[ways]uint64) {
-	var x moments
+func (d *Wire) check(p *Past, pack int, off *misses) {
+	var all moments
 	from, times := p.column(pack), p.At[:p.Form.Times()]
+	x := all[:len(times)]
 	switch d.Kind {
 	case Angle: // on from the newest the shorter way around; what other angles carried goes into bits that they don't use
 		unused := (lane - d.Bits) & 63
@@ -241,50 +253,47 @@ func (d *Wire) check(p *Past, pack int, off, sums *[ways]uint64) {
 		}
 	}
 	if p.Form == Twelve {
-		x.far(off)
+		all.far(off)
 	} else {
-		x.near(off, p.Form)
-	}
-	for i, v := range off {
-		sums[i] += total(v)
+		all.near(off, p.Form)
 	}
 }
 
 // moments is numbers at the times of a past, newest first.
 type moments [Points]uint64
 
-func (x *moments) near(o *[ways]uint64, form Form) {
-	for t := range 2 {
-		y := (*[4]uint64)(x[t+2:])
-		e, v, w := x[t]-y[0], y[0]-y[1], y[0]-y[2]
-		a, off := 2*v-w, e-2*v
-		o[line] += magnitudes(off)
-		o[line2] += magnitudes(e - w)
-		o[parabola] += magnitudes(off - 3*a)
-		c := y[0] - 3*y[1] + 3*y[2] - y[3]
-		if form == Eight {
-			o[cubic] += magnitudes(off - 3*a - 4*c)
-			o[parabola2] += magnitudes(e - w - (2*w - (y[0] - x[t+6])))
-		} else if t == 0 { // the time before the last is one too many
-			o[cubic] = 2 * magnitudes(off-3*a-4*c)
-		}
+func (x *moments) near(o *misses, form Form) {
+	y0, y1, y2, y3, y4 := x[2], x[3], x[4], x[5], x[6]
+	e, v, w := x[0]-y0, y0-y1, y0-y2
+	f, r, s := x[1]-y1, y1-y2, y1-y3
+	a, b := 2*v-w, 2*r-s
+	e1, f1 := e-2*v, f-2*r
+	o.note(line, magnitudes(e1, f1))
+	o.note(line2, magnitudes(e-w, f-s))
+	e1, f1 = e1-3*a, f1-3*b
+	o.note(parabola, magnitudes(e1, f1))
+	if e1 -= 4 * (y0 - 3*y1 + 3*y2 - y3); form == Six { // the other's last time is one too many
+		o.note(cubic, magnitudes(e1, e1))
+		return
 	}
+	o.note(cubic, magnitudes(e1, f1-4*(y1-3*y2+3*y3-y4)))
+	o.note(parabola2, magnitudes(e-w-(2*w-(y0-x[6])), f-s-(2*s-(y1-x[7]))))
 }
 
-func (x *moments) far(o *[ways]uint64) {
+func (x *moments) far(o *misses) {
 	y0, y1, y2, y3, y4, y5, y6, y7 := x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11]
 	e, u, v, w := x[0]-y0, y0-y1, y0-y2, y0-y4
 	f, r, s, z := x[1]-y1, y1-y2, y1-y3, y1-y5
 	a, b, a2, b2 := 2*u-v, 2*r-s, 2*v-w, 2*s-z
 	e1, f1, e2, f2 := e-4*u, f-4*r, e-2*v, f-2*s
-	o[line] = magnitudes(e1) + magnitudes(f1)
-	o[line2] = magnitudes(e2) + magnitudes(f2)
-	o[line4] = magnitudes(e-w) + magnitudes(f-z)
+	o.note(line, magnitudes(e1, f1))
+	o.note(line2, magnitudes(e2, f2))
+	o.note(line4, magnitudes(e-w, f-z))
 	e1, f1, e2, f2 = e1-10*a, f1-10*b, e2-3*a2, f2-3*b2
-	o[parabola] = magnitudes(e1) + magnitudes(f1)
-	o[parabola2] = magnitudes(e2) + magnitudes(f2)
-	o[cubic] = magnitudes(e1-20*(a-b)) + magnitudes(f1-20*(b-(y2-2*y3+y4)))
-	o[cubic2] = magnitudes(e2-4*(a2-(y2-2*y4+y6))) + magnitudes(f2-4*(b2-(y3-2*y5+y7)))
+	o.note(parabola, magnitudes(e1, f1))
+	o.note(parabola2, magnitudes(e2, f2))
+	o.note(cubic, magnitudes(e1-20*(a-b), f1-20*(b-(y2-2*y3+y4))))
+	o.note(cubic2, magnitudes(e2-4*(a2-(y2-2*y4+y6)), f2-4*(b2-(y3-2*y5+y7))))
 }
 
 // riceCode is a Rice code of a width, with so many ones at most.
@@ -349,15 +358,16 @@ func (e *nearErrors) set(head uint64, headBits int, errors, means []uint64) {
 			c = nextCode(means[i], largest)
 		}
 		largest = max(largest, v)
-		if q := v >> (c.width & 63); q < uint64(c.ones) && n+int(q)+int(c.width) < 64 { // nearly always
+		at := n & 63
+		if q := v >> (c.width & 63); q < uint64(c.ones) { // nearly always
 			low := v & (1<<(c.width&63) - 1)
-			all |= (1<<(q&63) - 1 | low<<((q+1)&63)) << (n & 63)
+			all |= ((2*low+1)<<(q&63) - 1) << at
 			n += int(q) + 1 + int(c.width)
-			continue
+		} else {
+			code, bits := c.longer(v, q)
+			all |= code << at
+			n += bits
 		}
-		code, bits := c.code(v)
-		all |= code << n
-		n += bits
 	}
 	if e.bits, e.n = all, n; n > 64 {
 		e.bits = head
@@ -407,19 +417,23 @@ func (d *Wire) readNear(r *bitio.Reader, v []uint64, guess *[MaxNumbers]int64, m
 
 // code is a number's code and how many bits it has. With more than 64 it is for writeLong.
 func (c riceCode) code(v uint64) (code uint64, n int) {
-	k, ones := int(c.width), int(c.ones)
-	q := v >> k
-	if q < uint64(ones) {
-		return 1<<q - 1 | v&(1<<k-1)<<(q+1), int(q) + 1 + k
+	q := v >> c.width
+	if q < uint64(c.ones) {
+		return 1<<q - 1 | v&(1<<c.width-1)<<(q+1), int(q) + 1 + int(c.width)
 	}
-	more := q - uint64(ones) + 1
-	m := bits.Len64(more)
-	n = ones + 2*m - 1 + k
-	if n > 64 {
+	return c.longer(v, q)
+}
+
+// longer is code for a v>>width of q that is at least ones.
+func (c riceCode) longer(v, q uint64) (code uint64, n int) {
+	q -= uint64(c.ones) - 1
+	m := bits.Len64(q) - 1
+	lead := int(c.ones) + m
+	if n = lead + 1 + m + int(c.width); n > 64 {
 		return 0, n
 	}
-	low := more&(1<<(m-1)-1) | v&(1<<k-1)<<(m-1)
-	return 1<<(ones+m-1) - 1 | low<<(ones+m), n
+	low := q&(1<<m-1) | v&(1<<c.width-1)<<m
+	return (2*low+1)<<lead - 1, n
 }
 
 func (c riceCode) writeLong(w *bitio.Writer, v uint64) {

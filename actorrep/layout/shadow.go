@@ -241,18 +241,15 @@ const MaxFast = 2
 // WriteUnit writes one unit as it is in s. base may be nil. Predict has been called for it when it has predicted units.
 func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	u := &l.Units[i]
-	if u.Kind.IsBlob() {
-		l.writeBlob(w, u, &s.blobs[u.blob], i, base)
-		return
-	}
-	v := s.Words[u.first : u.first+int(u.N)]
 	switch {
+	case u.Kind.IsBlob():
+		l.writeBlob(w, u, &s.blobs[u.blob], i, base)
 	case base == nil || base.Past == nil || base.Mask>>i&1 == 0:
-		u.write(w, v)
+		u.write(w, s.Words[u.first:][:u.N])
 	case base.Predicted>>i&1 != 0:
 		base.near[i].write(w)
 	default:
-		u.writeDelta(w, v, base.newest(u.kept, u.N))
+		u.writeDelta(w, s.Words[u.first:][:u.N], base.newest(u.kept, u.N))
 	}
 }
 
