@@ -72,8 +72,13 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 	if a == nil {
 		return nil
 	}
-	if i := relevancyIndex(a); i > 0 && i < len(g.items) && g.items[i] != nil && g.items[i].Actor == a {
-		return g.items[i]
+	return g.item(a, relevancyIndex(a))
+}
+
+// item is the Item of an actor with this index.
+func (g *Graph) item(a actorrep.Actor, index int) *Item {
+	if index > 0 && index < len(g.items) && g.items[index] != nil && g.items[index].Actor == a {
+		return g.items[index]
 	}
 	return nil
 }
@@ -155,8 +160,9 @@ func (g *Graph) ActorChanged(a actorrep.Actor) {
 // Stays reports whether an actor whose values have changed is where its node has it, so that ActorChanged needn't be called. Calls for different actors may
 // run at the same time.
 func (g *Graph) Stays(a actorrep.Actor) bool {
-	it := g.Item(a)
-	return it != nil && it.node == Node(g.grid) && g.grid.stays(it)
+	i := relevancyIndex(a) // that of the item is the same, but the grid's reads needn't wait for the item's
+	it := g.item(a, i)
+	return it != nil && it.node == Node(g.grid) && g.grid.stays(a, i)
 }
 
 // OwnerChanged says that an actor's owner or settings changed.

@@ -65,13 +65,14 @@ const (
 	farFrom    = 3. / 4
 )
 
-// spot is an actor's position in a grid: what the test of distance needs, in one cache line.
+// spot is an actor's position in a grid: what the tests of distance and of whether it has moved need, in one cache line.
 type spot struct {
-	x, y, z            float64 // where it was placed
-	enter, leave, cull float64 // squares of distances
-	level              int32
-	kind               spotKind
-	alone              bool // only the grid decides
+	x, y, z      float64 // where it was placed
+	enter, leave float64 // squares of distances
+	cull         float64 // its cull distance
+	level        int32
+	kind         spotKind
+	alone        bool // only the grid decides
 }
 
 type spotKind uint8
@@ -107,7 +108,7 @@ func (n *Grid) blind() (waits bool) {
 	return waits
 }
 
-func (n *Grid) size(level int32) float64 { return math.Ldexp(n.CellSize, int(level)) }
+func (n *Grid) size(level int32) float64 { return n.CellSize * float64(uint64(1)<<(level&63)) }
 
 // reach is the distances at which an actor is shown and hidden, measured between the placed positions. Each may have
 // moved by the slack since.
@@ -174,9 +175,9 @@ func (n *Grid) see(gv *gridViewer, i int32, was Sight) Sight {
 		return Hidden
 	}
 	switch {
-	case !n.bands || d < s.cull*middleFrom*middleFrom:
+	case !n.bands || d < s.cull*s.cull*middleFrom*middleFrom:
 		return Near
-	case d < s.cull*farFrom*farFrom:
+	case d < s.cull*s.cull*farFrom*farFrom:
 		return Middle
 	}
 	return Far

@@ -1,12 +1,15 @@
 package graph
 
-import "math"
+import (
+	"math"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
 
 // placement is which cells of a grid an actor is in.
 type placement struct {
-	cull float64
-	box  box
-	at   [maxSide * maxSide]int32 // its place in the cells of the box plus 1, row by row; 0: it isn't in that one
+	box box
+	at  [maxSide * maxSide]int32 // its place in the cells of the box plus 1, row by row; 0: it isn't in that one
 }
 
 // box is cells from x0, y0 to x1, y1.
@@ -90,10 +93,10 @@ func (n *Grid) takeFrom(c, at int32) {
 
 // ActorChanged places an actor again if it has moved far enough.
 func (n *Grid) ActorChanged(it *Item) {
-	s, pl := &n.spots[it.Index], &n.placed[it.Index]
+	s := &n.spots[it.Index]
 	x, y, z, cull, located := n.location(it.Actor)
 	level := s.level
-	if cull != pl.cull {
+	if cull != s.cull {
 		level = n.level(cull)
 	}
 	switch {
@@ -103,22 +106,22 @@ func (n *Grid) ActorChanged(it *Item) {
 	case !finite(x, y, z):
 		n.resettle(it, nowhere)
 		return
-	case n.holds(it, x, y, z, cull):
+	case n.holds(it.Index, x, y, z, cull):
 		return
 	}
 	n.move(it, x, y, z, cull, level)
 }
 
 // stays reports whether an actor is in cells that hold it. It changes nothing.
-func (n *Grid) stays(it *Item) bool {
-	x, y, z, cull, located := n.location(it.Actor)
-	return located && n.holds(it, x, y, z, cull)
+func (n *Grid) stays(a actorrep.Actor, index int) bool {
+	x, y, z, cull, located := n.location(a)
+	return located && n.holds(index, x, y, z, cull)
 }
 
 // holds reports whether an actor's cells are those of a position within the slack of this one, with the same cull distance.
-func (n *Grid) holds(it *Item, x, y, z, cull float64) bool {
-	s := &n.spots[it.Index]
-	if s.kind != inCells || n.placed[it.Index].cull != cull {
+func (n *Grid) holds(index int, x, y, z, cull float64) bool {
+	s := &n.spots[index]
+	if s.kind != inCells || s.cull != cull {
 		return false
 	}
 	d := slack * n.size(s.level)
@@ -151,8 +154,8 @@ func (n *Grid) move(it *Item, x, y, z, cull float64, level int32) {
 	if oldSpot.kind != inCells || oldSpot.level != level {
 		n.count(level, 1)
 	}
-	*s = spot{x: x, y: y, z: z, enter: enter * enter, leave: leave * leave, cull: cull * cull, level: level, kind: inCells, alone: s.alone}
-	*pl = placement{cull: cull, box: box{cellOf(x-leave, size), cellOf(y-leave, size), cellOf(x+leave, size), cellOf(y+leave, size)}}
+	*s = spot{x: x, y: y, z: z, enter: enter * enter, leave: leave * leave, cull: cull, level: level, kind: inCells, alone: s.alone}
+	*pl = placement{box: box{cellOf(x-leave, size), cellOf(y-leave, size), cellOf(x+leave, size), cellOf(y+leave, size)}}
 	sameLevel := oldSpot.kind == inCells && oldSpot.level == level
 	i := int32(0)
 	for cy := pl.box.y0; cy <= pl.box.y1; cy++ {
