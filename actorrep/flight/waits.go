@@ -11,10 +11,9 @@ import (
 
 // Bounds of what is kept of why connections lack actors and values.
 const (
-	maxWaits    = 16384            // at once, of all connections
-	waitsAStep  = 16               // that are noted
-	waitsAgain  = 10 * time.Second // after that one is noted again: a log has only its last part
-	maxWaitText = maxText
+	maxWaits   = 16384            // at once, of all connections
+	waitsAStep = 16               // that are noted
+	waitsAgain = 10 * time.Second // after that one is noted again: a log has only its last part
 )
 
 // waits is the reasons that hold now, by connection; 0 is those that hold for all.
@@ -102,7 +101,7 @@ func (r observer) Why(e bridge.Wait, text string) {
 		c.seen++
 		r.waits.all++
 	}
-	*known = wait{reason: e.Reason, round: c.round, units: e.Units, found: now, noted: now, text: text[:min(len(text), maxWaitText)]}
+	*known = wait{reason: e.Reason, round: c.round, units: e.Units, found: now, noted: now, text: text[:min(len(text), maxText)]}
 	r.noteWait(id, key, known)
 }
 
