@@ -348,22 +348,24 @@ type twin struct {
 
 func (w *twin) Simulate(in aim, dt time.Duration) { w.X += dt.Seconds() }
 
+// twins registers the class in a group of its own.
+func twins(c **Class[*twin, aim]) func(w *actorrep.World) error {
+	return func(w *actorrep.World) error {
+		g, err := NewGroup(w, GroupConfig{})
+		if err != nil {
+			return err
+		}
+		*c, err = Register(w, "Twin", Config[*twin, aim]{Group: g, Input: func(*twin) aim { return aim{} }})
+		return err
+	}
+}
+
 // TestGroupValuesBeforeTheRole: values that a player gets since an actor is his no more may come before the word of that: then they are shown when that comes, and
 // until then the prediction is.
 func TestGroupValuesBeforeTheRole(t *testing.T) {
-	register := func(c **Class[*twin, aim]) func(w *actorrep.World) error {
-		return func(w *actorrep.World) error {
-			g, err := NewGroup(w, GroupConfig{})
-			if err != nil {
-				return err
-			}
-			*c, err = Register(w, "Twin", Config[*twin, aim]{Group: g, Input: func(*twin) aim { return aim{} }})
-			return err
-		}
-	}
 	var server, client *Class[*twin, aim]
-	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register(&server))
-	l := r.Join(register(&client))
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, twins(&server))
+	l := r.Join(twins(&client))
 	a := &twin{}
 	require.NoError(t, r.Server.Spawn(a))
 	require.NoError(t, server.Possess(a, l.Peer, r.Now))

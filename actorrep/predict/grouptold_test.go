@@ -278,19 +278,9 @@ func TestGroupPossessByAnotherClock(t *testing.T) {
 
 // TestGroupHidden: values of fields that are replicated come back when the prediction of a member ends: those before it began too, and for a player's own those that came since it was his.
 func TestGroupHidden(t *testing.T) {
-	register := func(c **Class[*twin, aim]) func(w *actorrep.World) error {
-		return func(w *actorrep.World) error {
-			g, err := NewGroup(w, GroupConfig{})
-			if err != nil {
-				return err
-			}
-			*c, err = Register(w, "Twin", Config[*twin, aim]{Group: g, Input: func(*twin) aim { return aim{} }})
-			return err
-		}
-	}
 	var server, client *Class[*twin, aim]
-	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register(&server))
-	l := r.Join(register(&client))
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, twins(&server))
+	l := r.Join(twins(&client))
 	a, b := &twin{}, &twin{X: 7}
 	for _, x := range []*twin{a, b} {
 		require.NoError(t, r.Server.Spawn(x))
