@@ -185,7 +185,8 @@
 //
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)
-//	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back), and for Give, which waits
+//	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back)
+//	actors that are given                 256 in a Step, and to each server what goes into the next packet; the others stay this server's until the next Steps
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
 //	what was whose before, and lingers    262144 parts of the plane that have changed hands; above, the oldest are forgotten
@@ -364,7 +365,9 @@
 //
 //	a record                              MaxActorState and 1 KiB; above, it isn't written: Counters.TooLong, and ErrTooLong to who called Keep
 //	calls of Keep that wait               1024; then ErrFull
-//	ops on actors under way               128
+//	ops on actors under way               128; so at most as many are taken over in a Step
+//	ops on zones under way                48, whether they are taken, handed, split or merged; the others follow as the store answers
+//	ops on pages under way                16; the same. With all of these there is room for leases in natskv, which takes 256
 //	calls of Save in a Step               32
 //	a page of a server's actors           256 of them, 1288 bytes
 //	work in a Step                        besides, two looks at each actor that is kept, and one at its durable fields

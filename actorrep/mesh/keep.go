@@ -187,13 +187,15 @@ func (k *Keeper) stepKept() {
 }
 
 func (k *Keeper) stepPage(p *page) {
-	if p.busy || k.now < p.due || p.stored == p.version || p.number > 0 && k.pages[p.number-1].stored == 0 { // who takes over reads up to the first that isn't there
+	if p.busy || k.ofPages >= maxPageOps || k.now < p.due || p.stored == p.version || p.number > 0 && k.pages[p.number-1].stored == 0 { // who takes over reads up to the first that isn't there
 		return
 	}
 	p.busy = true
+	k.ofPages++
 	key := k.pageKey(k.id, p.number)
 	if !p.known {
 		k.do(kv.Op{Kind: kv.Get, Key: key}, func(e kv.Event) {
+			k.ofPages--
 			p.busy, p.known = false, e.Status == kv.OK || e.Status == kv.Missing
 			if p.known {
 				p.rev = e.Revision
@@ -205,6 +207,7 @@ func (k *Keeper) stepPage(p *page) {
 	}
 	version := p.version
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: appendPage(nil, p.ids), Expect: p.rev}, func(e kv.Event) {
+		k.ofPages--
 		p.busy, p.known = false, e.Status == kv.OK
 		if p.known {
 			p.rev, p.stored = e.Revision, version
@@ -406,8 +409,10 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 func (k *Keeper) lookFor(a *kept, holder string) {
 	a.busy = true
 	a.due = k.now + k.cfg.Lease/8
+	k.ofActors++
 	k.do(kv.Op{Kind: kv.Get, Key: k.key("server", holder)}, func(e kv.Event) {
 		a.busy = false
+		k.ofActors--
 		if e.Status == kv.Missing && k.lease(holder) == nil {
 			k.gone(holder)
 		}

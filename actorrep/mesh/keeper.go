@@ -117,6 +117,8 @@ type Keeper struct {
 	opID     uint64
 	pending  []pendingOp // by id
 	ofActors int         // of pending
+	ofZones  int
+	ofPages  int
 }
 
 type pendingOp struct {

@@ -369,6 +369,9 @@ func (k *Keeper) stepLeases() {
 // takeZones takes over what is this server's as the heir, and what nobody has had, or nobody known for so long.
 func (k *Keeper) takeZones(wait time.Duration) {
 	for _, t := range k.zones {
+		if k.ofZones >= maxZoneOps {
+			return // the others next
+		}
 		if k.now < t.tryAt {
 			continue
 		}

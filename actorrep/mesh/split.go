@@ -154,10 +154,15 @@ func (z *Zone) deepest(cell float64) (n uint8) {
 	return n
 }
 
-// put has the store have a zone's parts, if the zone is as this server has heard of it. done hears when it has them.
+// put has the store have a zone's parts, if the zone is as this server has heard of it. done hears when it has them. Nothing happens when too many zones are being written, or this one: then it is tried again.
 func (k *Keeper) put(t *tenancy, v zoneValue, done func()) {
+	if k.ofZones >= maxZoneOps {
+		return
+	}
+	k.ofZones++
 	t.tryAt = k.now + k.cfg.Lease/4
 	k.do(kv.Op{Kind: kv.Put, Key: k.key("zone", t.name), Value: v.append(nil), Expect: t.rev}, func(e kv.Event) {
+		k.ofZones--
 		if e.Status == kv.OK {
 			done()
 		}

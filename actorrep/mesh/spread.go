@@ -33,6 +33,10 @@ func (k *Keeper) stepHands() {
 	}
 	k.hands = false
 	for _, t := range k.zones {
+		if k.ofZones >= maxZoneOps {
+			k.hands = true // the others next
+			return
+		}
 		if k.now >= t.tryAt {
 			k.change(t, &k.Counters.Handed, func(i int) string {
 				z := &t.shares[i]

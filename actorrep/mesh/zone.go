@@ -101,6 +101,7 @@ type Zone struct {
 	seal       *seal
 	now        time.Duration
 	steps      int
+	gives      int // states of actors that were given in this Step
 	table      Table
 	past       past            // of its grid
 	formers    []former        // tables of other grids before it, the oldest first
@@ -290,7 +291,7 @@ func (z *Zone) drop(r *record) {
 // Step gives away what has crossed the border, mirrors what the neighbours show, and sends what is due. Call it once a tick, after the game's step, between
 // that of the Mirror worlds and that of World.
 func (z *Zone) Step(now time.Duration) {
-	z.now = max(z.now, now)
+	z.now, z.gives = max(z.now, now), 0
 	if z.stopped {
 		return
 	}

@@ -103,12 +103,14 @@ func (z *Zone) give(r *record, to string) bool {
 		return false // later
 	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
-	case !z.answers(n) || n.fills(2):
-		return false // later
+	case !z.answers(n) || n.fills(2) || n.out.bytes+2*len(n.out.waiting)+maxZoneMessage > zonePackBytes || z.gives >= maxGives:
+		return false // later: nobody plays it until the other server has it, so it is to go with the next packet
 	}
+	z.gives++
 	state, ok := z.cfg.Game.Give(r.a, to)
 	switch {
 	case !ok || r.owner != z.cfg.ID:
+		z.gives--
 		return r.owner != z.cfg.ID // the game has released it
 	case len(state) > MaxActorState:
 		z.Counters.TooLong++

@@ -30,9 +30,10 @@ const (
 	maxZoneMessage      = MaxActorState + 1024
 	maxZoneWaiting      = 4096
 	maxZoneWaitingBytes = 512 << 10
-	zonePackBytes       = 48 << 10 // of messages in a packet
+	zonePackBytes       = 63 << 10 // of messages in a packet
 	maxZonePacket       = 64 << 10
 	maxClassName        = 256
+	maxGives            = 256     // actors in a Step
 	maxHops             = 8       // of a call
 	maxEpoch            = 1 << 31 // an actor whose epoch comes near stays where it is
 )
