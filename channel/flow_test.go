@@ -229,6 +229,41 @@ func TestPartsAreJoined(t *testing.T) {
 	}
 }
 
+// TestFinerPartsAreEven: where larger packets make a payload go in more parts than it must, they are of one size, whatever EvenParts says; full parts would leave
+// nothing for the last ones.
+func TestFinerPartsAreEven(t *testing.T) {
+	for _, even := range []bool{false, true} {
+		s := newStub(t, false, func(c *Config) { c.EvenParts = even })
+		ch := s.open(stubGame)
+		finer := 0
+		for bits := s.table.SingleBits()/8*8 + 8; bits < 60_000*8; bits += 5000 {
+			for _, packet := range []int{8 * 1439, 8 * 4000, 8 * 8000} {
+				s.m.SetPacketBits(packet)
+				s.sent = nil
+				data := make([]byte, (bits+7)/8)
+				for i := range data {
+					data[i] = byte(i*7 + i>>8)
+				}
+				_, err := ch.SendBunch(&bunch.Out{Data: data, Bits: bits, NoMerge: true, StayUnreliable: ch.openSent, Reliable: !ch.openSent})
+				require.NoError(t, err)
+				var got []byte
+				total := 0
+				for _, w := range s.sent {
+					require.NotZero(t, w.h.Bits)
+					got = append(got, w.data...)
+					total += w.h.Bits
+				}
+				require.Equal(t, bits, total)
+				require.True(t, bytes.Equal(data, got))
+				if len(s.sent) > s.table.parts(bits) {
+					finer++
+				}
+			}
+		}
+		require.Greater(t, finer, 10)
+	}
+}
+
 // TestSplitIsWhole: the parts of a payload are its bits, in order, all full but the last or all alike; the flags are where they belong.
 func TestSplitIsWhole(t *testing.T) {
 	for _, even := range []bool{false, true} {

@@ -277,7 +277,7 @@ func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, 
 	if t := ch.table; h.Reliable && ch.index != 0 && ch.fresh == 0 && (t.line.len() > 0 || !t.begin(ch, (h.Bits+7)/8, ch.out.next+int64(parts))) {
 		ch.inLine = true
 	}
-	if ch.table.cfg.EvenParts {
+	if ch.table.cfg.EvenParts || parts > ch.table.parts(h.Bits) { // full parts would leave nothing to the last of so many
 		part = ((h.Bits+7)/8 + parts - 1) / parts
 	}
 	for i := range parts {
