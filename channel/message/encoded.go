@@ -26,6 +26,7 @@ func (k *Kind) Encode(m Message) (*Encoded, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("%w in a %s", s.err, k.name)
 	}
+	k.saw(s.bits, s.spare)
 	e := r.encoded((s.bits + 7) / 8)
 	e.kind, e.bits, e.refs = k, s.bits, 1
 	r.w.Reset(e.buf)

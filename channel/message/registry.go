@@ -24,6 +24,7 @@ type Kind struct {
 	id   int
 	make func() Message
 	free []Message
+	size int // bytes of the largest that was read or encoded
 	reg  *Registry
 }
 
@@ -34,19 +35,44 @@ func (k *Kind) Name() string { return k.name }
 func (k *Kind) New() Message {
 	if n := len(k.free); n > 0 {
 		m := k.free[n-1]
-		k.free = k.free[:n-1]
+		k.forget()
 		return m
 	}
 	return k.make()
 }
 
-// maxFree bounds the messages kept for reuse.
-const maxFree = 1024
+// The messages that a kind, and the bytes that all kinds of a registry keep for reuse. Each message counts as the largest of its kind.
+const (
+	maxFree         = 1024
+	maxFreeMessages = 4 << 20
+)
 
 // Free takes back a message that isn't used any more.
 func (k *Kind) Free(m Message) {
-	if len(k.free) < maxFree {
+	if r := k.reg; len(k.free) < maxFree && r.freeMessages+messageCost+k.size <= maxFreeMessages {
 		k.free = append(k.free, m)
+		r.freeMessages += messageCost + k.size
+	}
+}
+
+// forget takes the last unused message off the list.
+func (k *Kind) forget() {
+	n := len(k.free) - 1
+	k.free[n] = nil
+	k.free = k.free[:n]
+	k.reg.freeMessages -= messageCost + k.size
+}
+
+// saw notes the size of a message that was read or encoded: its bits, and what its fields have room for beyond these.
+func (k *Kind) saw(bits, spare int) {
+	more := (bits+7)/8 + spare - k.size
+	if more <= 0 {
+		return
+	}
+	k.size += more
+	k.reg.freeMessages += len(k.free) * more
+	for k.reg.freeMessages > maxFreeMessages && len(k.free) > 0 {
+		k.forget()
 	}
 }
 
@@ -59,6 +85,8 @@ type Registry struct {
 	w         bitio.Writer // the same
 	free      []*Encoded
 	freeBytes int
+
+	freeMessages int // bytes of the unused messages of all kinds
 }
 
 // maxKinds bounds the kinds of a registry.

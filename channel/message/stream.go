@@ -14,7 +14,7 @@ type Stream struct {
 	w     *bitio.Writer
 	r     *bitio.Reader
 	bits  int
-	spare int // bytes of capacity that were reused and aren't needed
+	spare int // bytes of capacity that Bytes' slices don't need
 	err   error
 }
 
@@ -114,6 +114,7 @@ func (s *Stream) Bytes(v *[]byte, limit int) {
 		s.w.WriteBytes(*v)
 	default:
 		s.bits += n * 8
+		s.spare += cap(*v) - n
 	}
 }
 
