@@ -3,6 +3,7 @@ package netconn
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -149,6 +150,9 @@ func (c *Conn) Abort(now time.Duration, reason string) {
 // LinkClosed says that the link below reports the peer as gone.
 func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.now = max(c.now, now)
+	if !c.closer.inPacket {
+		c.flushOrderCache(math.MaxInt64) // nothing comes any more that these wait for
+	}
 	if c.closer.closing {
 		c.end(ClosedByUs, nil) // the peer has seen our close; only its ack is missing
 		return

@@ -36,6 +36,7 @@ type Conn struct {
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
 	leaves    bool // it existed when the driver was shut down
+	parted    bool // it had ended in the last tick, see parts
 
 	spare spare
 

@@ -421,7 +421,7 @@ func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 	if c.client != nil && !c.joined {
 		d.noLogin = r.Err
 	}
-	d.parted = 2 // this tick and the next, in case the link was checked already
+	d.parted = 3 // this tick, the next, and one more in case the link was checked already
 	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), why(r))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)

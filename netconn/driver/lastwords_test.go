@@ -44,3 +44,35 @@ func TestKickWithFullMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestKickedInSlowTicks: where a tick takes as long as half of LingerTimeout, and packets get lost and overtake each other, the connection's last words and the link's
+// goodbye don't leave together, and whoever is left learns why.
+func TestKickedInSlowTicks(t *testing.T) {
+	const why = "kicked for good"
+	for name, link := range links() {
+		for _, kick := range []bool{true, false} {
+			for seed := range uint64(150) {
+				var conn *Conn
+				var result *netconn.CloseResult
+				cfg := Config{Link: link, Joined: func(c *Conn) { conn = c }, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }}
+				w := newTown(t, seed, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 25 * time.Millisecond}, cfg)
+				w.tick = time.Second
+				c := w.dial(Config{Link: link})
+				w.until("joined", func() bool { return c.joined && conn != nil || c.result != nil || c.Err() != nil })
+				if c.result != nil || c.Err() != nil {
+					continue // connecting takes too long for it
+				}
+				if kick {
+					conn.CloseWithReason(why)
+				} else {
+					c.Server().CloseWithReason(why)
+				}
+				w.until("both have ended", func() bool { return c.result != nil && result != nil })
+				if !kick {
+					require.Equal(t, why, result.Reason, "%s, seed %d: %v", name, seed, result)
+				}
+				require.Equal(t, why, c.result.Reason, "%s, seed %d: %v", name, seed, c.result)
+			}
+		}
+	}
+}

@@ -39,6 +39,7 @@ func TestClosedConnsAreReleased(t *testing.T) {
 				c.Server().CloseWithReason("leaving")
 			}
 			w.until("all have left", func() bool { return w.server.Len() == 0 })
+			w.step() // in which their links end
 			runtime.GC()
 			held := 0
 			for _, p := range hung {

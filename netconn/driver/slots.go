@@ -40,14 +40,22 @@ func (s *slotServer[M]) tick(at time.Duration) {
 	s.m.Tick(at)
 }
 
-// part frees the slots of connections that have ended.
+// part frees the slots of connections that have ended, and so tells their clients.
 func (s *slotServer[M]) part(at time.Duration) {
 	for slot, c := range s.conns {
-		if c != nil && c.Closed() {
+		if c != nil && c.parts() {
 			s.conns[slot] = nil
 			s.m.Disconnect(at, slot)
 		}
 	}
+}
+
+// parts reports whether the link's own goodbye may leave: the connection had ended in the last tick. In the same flush the goodbye could overtake the connection's last
+// words, and whoever gets it reads nothing more.
+func (c *Conn) parts() bool {
+	before := c.parted
+	c.parted = c.Closed()
+	return c.parted && (before || c.driver.ended)
 }
 
 // join makes the connection of a client that has got a slot. The caller starts it. It returns nil when the settings are impossible, or when the game
@@ -114,7 +122,7 @@ func (c *slotClient[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 
 func (c *slotClient[M]) tick(at time.Duration) {
 	c.at = at
-	if c.conn != nil && c.conn.Closed() || c.d.ended {
+	if c.conn != nil && c.conn.parts() || c.d.ended {
 		c.failed = c.failed || c.d.ended // its own game has ended the dial
 		c.m.Disconnect(at)
 		c.conn = nil
