@@ -1,6 +1,7 @@
 package bunch
 
 import (
+	"bytes"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
@@ -57,8 +58,9 @@ func TestFastPathIsTaken(t *testing.T) {
 				p.writeSlow(slow, &h)
 				require.Equal(t, slow.Bytes(), w.Bytes())
 			}
-			w.WriteBitsFrom(make([]byte, 8192), 0, h.Bits)
-			w.WriteUint64(0) // what follows it in the packet
+			behind := []byte{0, 0xff}[rng.IntN(2)]
+			w.WriteBitsFrom(bytes.Repeat([]byte{behind}, 8192), 0, h.Bits)
+			w.WriteUint64(-uint64(behind & 1)) // what follows it in the packet
 			got := Header{CloseReason: TearOff, Close: true, PartialFinal: true, WireSeq: 77, Name: Name{Text: "before"}, Bits: 99}
 			r := bitio.NewReader(w.Bytes(), w.Len())
 			require.NoError(t, p.Read(r, &got, new(bitio.Reader)))

@@ -30,18 +30,11 @@ func (w *Window) Check(seq uint64) bool {
 
 // Accept notes that seq was received and is authentic; Check must have allowed it.
 func (w *Window) Accept(seq uint64) {
-	switch {
-	case !w.any:
-		w.any, w.newest = true, seq
-	case seq > w.newest:
-		if seq-w.newest >= Size {
-			w.bits = [Size / 64]uint64{}
-		} else {
-			for s := w.newest + 1; s != seq; s++ {
-				w.bits[s%Size/64] &^= 1 << (s % 64)
-			}
-		}
-		w.newest = seq
+	w.any = true
+	w.newest = max(w.newest, seq-min(seq, Size)) // what is further back is forgotten
+	for w.newest < seq {
+		w.newest++
+		w.bits[w.newest%Size/64] &^= 1 << (w.newest % 64)
 	}
 	w.bits[seq%Size/64] |= 1 << (seq % 64)
 }

@@ -164,11 +164,11 @@ func TestMeasures(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []Config{{Window: 100}, {Window: 16}, {Window: -1}, {Window: 1 << 15}, {LossAfter: -1}, {LossAfter: 1}, {Smoothing: -1}, {Smoothing: 2}} {
+	for _, c := range []Config{{Window: 100}, {Window: 16}, {Window: -1}, {Window: 1 << 15}, {LossAfter: -1}, {LossAfter: 1}, {LossAfter: time.Hour + 1}, {Smoothing: -1}, {Smoothing: 2}} {
 		_, err := New(c, nil)
 		require.ErrorIs(t, err, ErrConfig)
 	}
-	for _, c := range []Config{{}, {Window: 32}, {Window: 1 << 14}, {LossAfter: time.Millisecond}, {Smoothing: 1}} {
+	for _, c := range []Config{{}, {Window: 32}, {Window: 1 << 14}, {LossAfter: time.Millisecond}, {LossAfter: time.Hour}, {Smoothing: 1}} {
 		_, err := New(c, nil)
 		require.NoError(t, err)
 	}
