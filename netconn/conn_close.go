@@ -54,6 +54,8 @@ type CloseResult struct {
 	Code CloseCode
 	// Reason is the text given to Close, or the peer's text, unchanged: it may contain control characters. String escapes them.
 	Reason string
+	// PeerReason is the peer's text when this end closed, and the peer as well, unchanged like Reason.
+	PeerReason string
 	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error
 	// Unacked is the number of reliable bunches that the peer may not have received. Undelivered lists them by channel. What
@@ -72,6 +74,9 @@ func (r CloseResult) String() string {
 	}
 	if r.Err != nil {
 		s += ": " + r.Err.Error()
+	}
+	if r.PeerReason != "" {
+		s += "; the peer closed too: " + bitio.Printable(r.PeerReason)
 	}
 	if r.Unacked > 0 {
 		s += fmt.Sprintf(" (reliable bunches unacked: %d)", r.Unacked)
@@ -245,9 +250,13 @@ func (c *Conn) end(code CloseCode, err error) {
 	if c.Closed() {
 		return
 	}
-	reason := c.closer.reason
-	if code == ClosedByPeer {
-		reason = c.closer.peerReason
+	reason, theirs := c.closer.reason, c.closer.peerReason
+	switch code {
+	case ClosedByUs:
+	case ClosedByPeer:
+		reason, theirs = theirs, ""
+	default:
+		theirs = ""
 	}
 	if c.closer.controlGone {
 		c.oweAcks(0) // the peer waits for the ack of its close
@@ -255,7 +264,7 @@ func (c *Conn) end(code CloseCode, err error) {
 	c.FlushWritten(c.now)
 	c.lastAcks()
 	c.closer.endedAt = c.now
-	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Undelivered: c.channels.Undelivered(), Silence: c.now - c.flow.lastReceive}
+	c.closer.result = CloseResult{Code: code, Reason: reason, PeerReason: theirs, Err: err, Undelivered: c.channels.Undelivered(), Silence: c.now - c.flow.lastReceive}
 	for _, u := range c.closer.result.Undelivered {
 		c.closer.result.Unacked += u.Bunches
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -95,7 +96,7 @@ func (c *Conn) ClientID() uint64 { return c.clientID }
 func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason closes the connection in order, and tells the peer why. What was sent before, and what was written to
-// streams, is delivered first. The peer's CloseResult has the Reason. The connection ends when the peer has acked everything, or after
+// streams, is delivered first. The peer's CloseResult has the Reason, or as PeerReason when it closes as well. The connection ends when the peer has acked everything, or after
 // Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
 // the embedded netconn.Conn, nor by a client before its login has begun, in Accepted.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
@@ -332,8 +333,9 @@ type controlHandler Conn
 
 func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	c := (*Conn)(h)
-	if c.Closing() {
-		return // a refused client may have sent more meanwhile
+	if c.Closing() { // a refused client may have sent more meanwhile
+		c.hearWhy(&in.Data)
+		return
 	}
 	var err error
 	if c.server != nil {
@@ -349,6 +351,19 @@ func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		c.refusedLogin(err)
 	default:
 		c.Fail(err, false)
+	}
+}
+
+// hearWhy takes the peer's reason, and nothing else, from what comes while this end closes.
+func (c *Conn) hearWhy(r *bitio.Reader) {
+	for r.Remaining() > 0 {
+		m, err := control.Read(r, c.features())
+		if err != nil {
+			return
+		}
+		if why, is := m.(*control.CloseReason); is {
+			c.PeerReason(why.Reason)
+		}
 	}
 }
 

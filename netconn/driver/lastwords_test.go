@@ -76,3 +76,25 @@ func TestKickedInSlowTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestBothSayWhy: when both ends close at once, each learns why the other did.
+func TestBothSayWhy(t *testing.T) {
+	for name, link := range links() {
+		for seed := range uint64(20) {
+			var conn *Conn
+			var result *netconn.CloseResult
+			cfg := Config{Link: link, Joined: func(c *Conn) { conn = c }, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }}
+			w := newTown(t, seed, netsim.Settings{Loss: 10, LagMin: 20 * time.Millisecond, LagMax: 25 * time.Millisecond}, cfg)
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && conn != nil })
+			conn.CloseWithReason("back in an hour")
+			c.Server().CloseWithReason("bed\ntime")
+			w.until("both have ended", func() bool { return c.result != nil && result != nil })
+			require.Equal(t, netconn.ClosedByUs, c.result.Code, name)
+			require.Equal(t, "bed\ntime", c.result.Reason)
+			require.Equal(t, "back in an hour", c.result.PeerReason, "%s, seed %d: %v", name, seed, c.result)
+			require.Equal(t, "bed\ntime", result.PeerReason, "%s, seed %d: %v", name, seed, result)
+			require.Contains(t, result.String(), `back in an hour; the peer closed too: bed?time`)
+		}
+	}
+}
