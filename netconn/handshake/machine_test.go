@@ -437,6 +437,8 @@ func TestValidate(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 	_, err = NewClient(ClientConfig{})
 	require.ErrorIs(t, err, ErrConfig)
+	_, err = NewClient(ClientConfig{Send: func([]byte) {}, Timeout: time.Nanosecond})
+	require.ErrorIs(t, err, ErrConfig)
 }
 
 // TestRefusals: each reason of the server has its counter.

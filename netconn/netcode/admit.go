@@ -244,12 +244,11 @@ func (s *Server) makeRoom(now time.Duration, former int, from netip.AddrPort) {
 	}
 }
 
-// place is a free slot for a client, or that beside its former connection.
+// place is a free slot for a client, or that beside its former connection, which makeRoom has freed.
 func (s *Server) place(id uint64) (slot int, ok bool) {
 	n := s.cfg.Slots
 	if former, ok := s.byID[id]; ok {
-		slot = (former + n) % (2 * n)
-		return slot, slot < len(s.slots) && s.slots[slot] == nil
+		return (former + n) % (2 * n), true
 	}
 	for slot := range n {
 		if s.slots[slot] == nil && (len(s.slots) == n || s.slots[n+slot] == nil) {

@@ -68,11 +68,15 @@ func TestAdmitIsAskedSeldom(t *testing.T) {
 		again := make([]byte, Headroom+len(r.client.challenge), Headroom+len(r.client.challenge)+Tailroom)
 		copy(again[Headroom:], r.client.challenge[:])
 		response := r.client.send.seal(typeResponse, 1000, again)
+		before := r.server.Counters
 		for begin := r.now; r.now < begin+time.Second; r.now += time.Millisecond {
 			r.server.Receive(r.now, clientAddr, append([]byte(nil), response...))
 		}
+		waited, refused := r.server.Counters.Waited-before.Waited, r.server.Counters.NotAdmitted-before.NotAdmitted
+		require.EqualValues(t, 1000, waited+refused)
 		require.Greater(t, asked, 10)
 		require.LessOrEqual(t, asked, 21)
+		require.Equal(t, answer == Refuse, refused > 0)
 		require.Empty(t, r.infos)
 	}
 }

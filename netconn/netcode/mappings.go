@@ -124,7 +124,6 @@ func (t *mappings) leave(m *mapping) {
 	if g.Remove(m.place); g.Len() == 0 {
 		delete(t.groups, m.group)
 	}
-	m.place = nil
 }
 
 // oldestOf is the mapping that must give way to another one; nil when the list has room.
