@@ -379,7 +379,7 @@ func settings(t *testing.T) []checked {
 			return err
 		}, map[string]rule{
 			"Session": free("any number is a session"), "Players": limits(list(-1, 0, 1, 9), list(2, 8)), "Local": limits(list(-1, 2), list(0, 1)), "InputSize": limits(list(-1, 0, 33), list(1, 32)),
-			"Delay": limits(list(17), list(0, 16, -1)), "MaxRollback": numbers(1, 16), "FrameTime": durations(time.Millisecond, time.Second, false), "DropAfter": durations(10*time.Millisecond, year, true),
+			"Delay": limits(list(17), list(0, 16, -1)), "MaxRollback": numbers(1, 16), "FrameTime": durations(time.Millisecond, time.Second, false), "DropAfter": durations(2*(time.Second/60), year, true),
 			"MaxPacket": numbers(128, 1400), "SpectatorDelay": numbers(1, 512), "Event": function,
 		}},
 		{"ackbits.Config", func() any { return &ackbits.Config{} }, func(c any) error { _, err := ackbits.New(*c.(*ackbits.Config), nil); return err }, map[string]rule{

@@ -39,7 +39,7 @@ var (
 	ErrAhead = errors.New("rollback: packet is too far ahead; drop it")
 	// ErrBehind ends a Watcher that needs frames that aren't kept any more. Begin another from a newer state.
 	ErrBehind = errors.New("rollback: this spectator needs frames that aren't kept any more; begin again from a newer state")
-	// ErrDropped ends a Session when another player says that this one is silent: the others drop it.
+	// ErrDropped ends a Session when the others say for a second that they have dropped this player, and a Watcher that is connected to such a player.
 	ErrDropped = errors.New("rollback: the others have dropped this player")
 	// ErrDesync is wrapped by SyncTest's error when simulating again gives another state.
 	ErrDesync = errors.New("rollback: the game isn't deterministic, or doesn't save all of its state")
@@ -71,8 +71,8 @@ type Config struct {
 	MaxRollback int
 	// FrameTime is the time from frame to frame, 1 ms to 1 s. Default 1/60 s.
 	FrameTime time.Duration
-	// DropAfter is how long another player may be silent before it is dropped, 10 ms to a year. Default 5 s; negative: forever, and only
-	// Drop drops players. A player or spectator that is silent for longer (5 s when negative) gets one packet a second.
+	// DropAfter is how long another player may be silent before it is dropped, two FrameTimes, 10 ms at least, to a year. Default 5 s; negative:
+	// forever, and only Drop drops players. A player or spectator that is silent for longer (5 s when negative) gets one packet a second.
 	DropAfter time.Duration
 	// MaxPacket bounds a packet, in bytes, 128 to 1400. Default 400. Over package link packets have 255 at most.
 	MaxPacket int
@@ -141,8 +141,8 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: MaxRollback is %d, not 1 to %d", ErrConfig, c.MaxRollback, maxRollback)
 	case c.FrameTime < time.Millisecond || c.FrameTime > time.Second:
 		return c, fmt.Errorf("%w: FrameTime is %v, not 1 ms to 1 s", ErrConfig, c.FrameTime)
-	case c.DropAfter > 0 && c.DropAfter < 10*time.Millisecond || c.DropAfter > 365*24*time.Hour:
-		return c, fmt.Errorf("%w: DropAfter is %v, not 10ms to a year", ErrConfig, c.DropAfter)
+	case c.DropAfter > 0 && c.DropAfter < max(10*time.Millisecond, 2*c.FrameTime) || c.DropAfter > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: DropAfter is %v, not two FrameTimes, %v, 10ms at least, to a year", ErrConfig, c.DropAfter, 2*c.FrameTime)
 	case c.MaxPacket < 128 || c.MaxPacket > 1400:
 		return c, fmt.Errorf("%w: MaxPacket is %d, not 128 to 1400", ErrConfig, c.MaxPacket)
 	case c.SpectatorDelay < 0 || c.SpectatorDelay > logFrames/2:

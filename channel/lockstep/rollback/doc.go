@@ -34,13 +34,15 @@
 //
 // A player that is silent for DropAfter, or given to Drop, is dropped once all others agree on it and have the same inputs
 // of it; those with more inputs forward them. From then on its input is zeros, from the same frame on all machines. A
-// dropped player can't come back: begin another session, with a state that the game hands over. Its Err is ErrDropped once it hears that all who play on
-// agree. Where paths were dark for so long that players have dropped each other, the larger part plays on, or of two that are alike the one with the lowest
-// number. The others' Err is ErrDropped as soon as the path is there again.
+// dropped player can't come back: begin another session, with a state that the game hands over. Its Err is ErrDropped once it hears for a
+// second that all who play on agree. What has waited while it stood still doesn't count, since those who said it may be out by now. Where paths were dark for so long that players have dropped each other, the larger part plays on, or of two that are alike the one with the lowest
+// number. The others' Err is ErrDropped soon after the path is there again. What a player says that was given to Drop counts no more: where two have given each other
+// to Drop, and nobody else is left, both play on.
 //
 // It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
 //
-// Spectators get the inputs of final frames, SpectatorDelay frames later. Each has a [Watcher].
+// Spectators get the inputs of final frames, SpectatorDelay frames later. Each has a [Watcher]. When the player that it is connected to is out, and still calls
+// Tick, they get the rest and Watcher.Err is ErrDropped.
 //
 // # Wire
 //
@@ -56,6 +58,7 @@
 //
 //	type 8 = 2 | 0 | agreement 32 | first v | count 8 | bits | inputs of all players, those that aren't as before
 //	type 8 = 2 | 1 | agreement 32 | first v: what is before isn't kept any more
+//	type 8 = 2 | 2 | agreement 32 | first v: there are none from there on, since the player is out
 //	type 8 = 3 | watcher 8 | agreement 32 | next v
 //
 // # Bounds

@@ -1,13 +1,17 @@
 package rollback
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // Drop says that a player is gone, as when its connection has ended. The other players are told, and it is dropped when all
-// agree on its last frame. Error: ErrNoPlayer.
+// agree on its last frame. Whatever it says from then on counts no more, so that it can't say that this player is out instead. Error: ErrNoPlayer.
 func (s *Session) Drop(number int) error {
 	if number < 0 || number >= s.cfg.Players || number == s.cfg.Local {
 		return ErrNoPlayer
 	}
+	s.given |= 1 << number
 	s.silent(1 << number)
 	s.begin()
 	s.settleDrops()
@@ -45,6 +49,26 @@ func (s *Session) outnumbered(from int, dropped uint8) bool {
 		return n < m
 	}
 	return bits.Reverse8(us) < bits.Reverse8(them)
+}
+
+// sure is how long this machine's player must be said to be out until it is: longer than what says it is on its way. Who said it may have heard of others meanwhile
+// that it is out itself. Both would end, and with them the game.
+func (s *Session) sure() time.Duration { return max(750*time.Millisecond, 4*s.cfg.FrameTime) }
+
+// unsure reports whether this machine's player may be out: then it says of no other that it is, so that not each is out by another's word.
+func (s *Session) unsure() bool { return s.now-s.outAt <= 4*s.sure() }
+
+// slowly is how often a machine that is unsure counts as one that stood still: some tick so seldom.
+const slowly = 8
+
+// saidOut notes that others have dropped this machine's player.
+func (s *Session) saidOut() {
+	if !s.unsure() {
+		s.outAt, s.outStill = s.now, 0
+	}
+	if s.now-s.outAt >= s.sure() || s.outStill >= slowly {
+		s.err = ErrDropped
+	}
 }
 
 // agreed reports whether all who are left have dropped whom we have.

@@ -30,6 +30,7 @@ const (
 const (
 	finalInputs = 0 // inputs, from a frame on
 	finalGone   = 1 // those before a frame aren't kept any more
+	finalOver   = 2 // there are none from a frame on: the player is out
 )
 
 // readFrame is a uvarint of a frame's number.

@@ -96,3 +96,25 @@ func TestBalanceStopsInTime(t *testing.T) {
 		require.Zero(t, r.machines[1].Stats().Balanced)
 	}
 }
+
+// TestDroppedOnesAreTold: a dropped player that still says something gets eight packets a second, however much it says: it may not know.
+func TestDroppedOnesAreTold(t *testing.T) {
+	r := newParty(t, 1, 3, netsim.Settings{Lag: 20 * time.Millisecond}, nil)
+	r.run(time.Second)
+	m := r.machines[0]
+	var player counter
+	require.NoError(t, m.Connect(2, &player))
+	r.wires[[2]int{1, 2}].dark = true
+	require.NoError(t, m.Drop(2))
+	r.run(5 * time.Second)
+	for _, d := range []time.Duration{3 * time.Second, 10 * time.Second} { // it hears nobody, and says less from then on
+		player = counter{}
+		r.run(d)
+		require.InDelta(t, 8*d.Seconds(), player.packets, 8)
+	}
+	r.machines[2].gone = true
+	r.run(3 * time.Second)
+	player = counter{}
+	r.run(10 * time.Second)
+	require.InDelta(t, 10, player.packets, 2)
+}

@@ -53,12 +53,19 @@ func (s *Session) receive(from int, p []byte) error {
 	}
 	var in said
 	err := s.parse(&r, from, &in)
+	pl := &s.players[from]
 	gone, dropped := s.dropping>>from&1 != 0, in.dropping>>s.cfg.Local&1 != 0
 	switch {
 	case err != nil && (err != ErrAhead || !dropped): // they may have played on and be far ahead
 		return err
+	case gone:
+		pl.back = s.now
+	}
+	switch {
+	case s.given>>from&1 != 0:
+		return err
 	case dropped && in.agreed && s.yields(from, in.dropping):
-		s.err = ErrDropped
+		s.saidOut()
 	case gone:
 		return err
 	case dropped && s.outnumbered(from, in.dropping): // it counts as silent, and isn't counted on

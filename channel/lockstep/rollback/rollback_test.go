@@ -531,6 +531,8 @@ func TestConfig(t *testing.T) {
 		func(c *rollback.Config) { c.Players = 1 }, func(c *rollback.Config) { c.Players = 9 }, func(c *rollback.Config) { c.Local = 2 }, func(c *rollback.Config) { c.Local = -1 },
 		func(c *rollback.Config) { c.InputSize = 0 }, func(c *rollback.Config) { c.InputSize = 33 }, func(c *rollback.Config) { c.Delay = 17 },
 		func(c *rollback.Config) { c.MaxRollback = 17 }, func(c *rollback.Config) { c.MaxRollback = -1 }, func(c *rollback.Config) { c.FrameTime = time.Hour },
+		func(c *rollback.Config) { c.DropAfter = 9 * time.Millisecond }, func(c *rollback.Config) { c.DropAfter, c.FrameTime = 9*time.Millisecond, time.Millisecond },
+		func(c *rollback.Config) { c.DropAfter, c.FrameTime = 2*time.Second-1, time.Second }, func(c *rollback.Config) { c.DropAfter = 2*(time.Second/60) - 1 },
 		func(c *rollback.Config) { c.MaxPacket = 100 }, func(c *rollback.Config) { c.SpectatorDelay = 1000 },
 		func(c *rollback.Config) { c.Players, c.InputSize, c.MaxPacket = 8, 32, 255 },
 	} {

@@ -17,22 +17,22 @@ func (s *Session) Tick(now time.Duration) {
 	}
 	s.sentAt = s.now
 	for p := range s.cfg.Players {
-		if pl := &s.players[p]; pl.transport != nil && s.err == nil && (!pl.there || s.due(pl.heard, &pl.again)) { // who is dropped, too: it may not know
+		if pl := &s.players[p]; pl.transport != nil && s.err == nil && (!pl.there || s.due(pl.heard, pl.back, &pl.again)) { // who is dropped, too: it may not know
 			s.send(p)
 		}
 	}
 	for i := range s.log.watchers {
-		if w := &s.log.watchers[i]; w.transport != nil && w.next >= 0 && s.due(w.heard, &w.again) {
+		if w := &s.log.watchers[i]; w.transport != nil && w.next >= 0 && s.due(w.heard, longAgo, &w.again) {
 			s.sendFinal(i)
 		}
 	}
 }
 
-// goneEvery is how often somebody gets a packet who isn't heard any more.
-const goneEvery = time.Second
+// goneEvery is how often somebody gets a packet who isn't heard any more, and backEvery who is, although it is dropped: it may not know.
+const goneEvery, backEvery = time.Second, time.Second / 8
 
-// due reports whether somebody gets a packet in this frame who was heard last at a time; again is when it gets one although it isn't heard.
-func (s *Session) due(heard time.Duration, again *time.Duration) bool {
+// due reports whether somebody gets a packet in this frame who was heard last at a time, or after it was dropped; again is when it gets one although it isn't heard.
+func (s *Session) due(heard, back time.Duration, again *time.Duration) bool {
 	after := s.cfg.DropAfter
 	if after < 0 {
 		after = defaultDropAfter
@@ -43,7 +43,9 @@ func (s *Session) due(heard time.Duration, again *time.Duration) bool {
 	if s.now < *again {
 		return false
 	}
-	*again = s.now + goneEvery
+	if *again = s.now + goneEvery; s.now-back < 2*goneEvery {
+		*again = s.now + backEvery
+	}
 	return true
 }
 
@@ -62,6 +64,10 @@ func (s *Session) advanceTo(now time.Duration) {
 		return
 	case gap <= 0:
 		return
+	}
+	if gap > s.sure()/2 && s.unsure() && s.outStill < slowly { // what was said meanwhile is old
+		s.outAt = now
+		s.outStill++
 	}
 	s.now = now
 	longest := longestTick
@@ -105,7 +111,7 @@ func (s *Session) send(to int) {
 	b = binary.AppendUvarint(b, uint64(s.frame))
 	b = binary.AppendVarint(b, min(max(s.frame-pl.frame, -maxLead), maxLead))
 	dropping := s.dropping
-	if dropping != 0 && s.agreed() {
+	if dropping != 0 && s.agreed() && !s.unsure() {
 		dropping |= 1 << s.cfg.Local
 	}
 	b = append(b, dropping)

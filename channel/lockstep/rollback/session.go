@@ -27,8 +27,11 @@ type Session struct {
 	err       error
 	now       time.Duration
 	sentAt    time.Duration
-	skipped   int64 // the frame at which the others were waited for last
-	dropping  uint8 // players that are silent, a bit each
+	skipped   int64         // the frame at which the others were waited for last
+	dropping  uint8         // players that are silent, a bit each
+	given     uint8         // those of them that were given to Drop here
+	outAt     time.Duration // when others first said that this machine's player is out, or it went on after it stood still
+	outStill  int           // how often it has stood still since
 	checks    [checksKept]check
 	checked   int64 // the last frame with a check
 	log       finalLog
@@ -42,6 +45,7 @@ type player struct {
 	transport lockstep.Transport // nil for this machine's own
 	heard     time.Duration
 	again     time.Duration // when it gets a packet although it isn't heard any more
+	back      time.Duration // when something was heard of it last although it is dropped
 	there     bool          // something was heard of it
 	frame     int64
 	next      [MaxPlayers]int64 // how far it has everybody's inputs
@@ -86,12 +90,12 @@ func New(cfg Config, game Game) (*Session, error) {
 		return nil, fmt.Errorf("%w: a Game is needed", ErrConfig)
 	}
 	s := &Session{cfg: cfg, game: game, agreement: cfg.agreement(), states: make([]state, cfg.MaxRollback+2), advancing: make([][]byte, cfg.Players),
-		sentAt: longAgo, packet: make([]byte, 0, cfg.MaxPacket), checked: -1}
+		sentAt: longAgo, outAt: longAgo, packet: make([]byte, 0, cfg.MaxPacket), checked: -1}
 	for i := range s.states {
 		s.states[i].frame = -1
 	}
 	for p := range cfg.Players {
-		s.players[p].inputs, s.players[p].again = newInputs(cfg.InputSize), longAgo
+		s.players[p].inputs, s.players[p].again, s.players[p].back = newInputs(cfg.InputSize), longAgo, longAgo
 	}
 	s.log = newFinalLog(cfg.Players * cfg.InputSize)
 	return s, nil

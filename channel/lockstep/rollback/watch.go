@@ -64,6 +64,11 @@ func (s *Session) sendFinal(i int) {
 			s.tell(Event{Kind: Behind, Player: s.cfg.Players + i, Frame: w.next})
 		}
 	}
+	if s.err != nil { // nothing is kept back any more
+		if end = l.next; w.next >= end {
+			kind, first = finalOver, end
+		}
+	}
 	limit := maxPacket(s.cfg.MaxPacket, w.transport)
 	b := append(s.packet[:0], typeFinal, kind)
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
@@ -135,15 +140,20 @@ func (w *Watcher) Receive(_ time.Duration, p []byte) error {
 	r := wire.Reader{P: p}
 	kind, what, agreement, first := r.Uint8(), r.Uint8(), r.Uint32(), readFrame(&r)
 	switch {
-	case r.Bad || kind != typeFinal || what > finalGone:
+	case r.Bad || kind != typeFinal || what > finalOver:
 		return ErrMalformed
 	case agreement != w.agreement:
 		return ErrAgreement
-	case what == finalGone && !r.Done():
+	case what != finalInputs && !r.Done():
 		return ErrMalformed
 	case what == finalGone:
 		if first > w.next {
 			w.err = ErrBehind
+		}
+		return nil
+	case what == finalOver:
+		if first <= w.next && w.err == nil {
+			w.err = ErrDropped
 		}
 		return nil
 	case len(r.P) == 0:
@@ -181,7 +191,7 @@ func (w *Watcher) Step() bool {
 	return true
 }
 
-// Err is ErrBehind when the next frames aren't kept any more, or nil. Frames that have arrived can still be simulated.
+// Err is ErrBehind when the next frames aren't kept any more, ErrDropped when the player is out and no more come, or nil. Frames that have arrived can still be simulated.
 func (w *Watcher) Err() error { return w.err }
 
 // Frame is the number of the next frame.
