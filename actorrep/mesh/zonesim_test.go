@@ -81,24 +81,24 @@ type truth struct {
 
 // plain is a run.
 type plain struct {
-	w        *simtest.Simulation
-	rng      simtest.Rand
-	servers  []*zoneServer
-	clients  []*zoneClient
-	sheep    int
-	truths   map[netguid.GUID]*truth
-	order    []*truth
-	calls    []int // how often each came to an end
-	called   int
-	calm     bool
-	crashes  bool // of connections between servers
-	between  link
-	table    Table
-	newTable time.Duration // when there is another one; 0: never
-	stood    []time.Duration
-	back     []int // for each travel and sheep, how many steps it went back where the player looked
-	moves    int
-	plant    func(s *zoneServer) // a bug, before each Step of the zone
+	w       *simtest.Simulation
+	rng     simtest.Rand
+	servers []*zoneServer
+	clients []*zoneClient
+	sheep   int
+	truths  map[netguid.GUID]*truth
+	order   []*truth
+	calls   []int // how often each came to an end
+	called  int
+	calm    bool
+	crashes bool // of connections between servers
+	between link
+	table   Table
+	tables  []laterTable // that come after it
+	stood   []time.Duration
+	back    []int // for each travel and sheep, how many steps it went back where the player looked
+	moves   int
+	plant   func(s *zoneServer) // a bug, before each Step of the zone
 	keeping
 	tally ZoneCounters
 }
@@ -133,6 +133,64 @@ func drawPlain(seed uint64) simtest.Script {
 	return s
 }
 
+// laterTable is a table that comes while all run, at each server some time after at.
+type laterTable struct {
+	Table
+	at time.Duration
+}
+
+// laterTables returns the tables of a run: one of another grid, or a sequence of ones whose cells are divided at random, each by the one before or anew.
+func laterTables(w *simtest.Simulation, s *simtest.Script) (all []laterTable) {
+	if at, _ := strconv.Atoi(s.Option("split")); at > 0 {
+		// The first zone is split in four, the last server gets a quarter of it, and the third one's zone goes to the second.
+		return []laterTable{{Table{Epoch: 2, Cell: zoneCell / 2, Columns: 4, Servers: []string{
+			"server1", "server4", "server2", "server2",
+			"server1", "server1", "server2", "server2",
+			"server2", "server2", "server4", "server4",
+			"server2", "server2", "server4", "server4"}}, time.Duration(at) * time.Millisecond}}
+	}
+	n, _ := strconv.Atoi(s.Option("tables"))
+	rng := w.Rand("tables")
+	server := func() string { return fmt.Sprint("server", 1+rng.IntN(4)) }
+	zones := make([][]part, 4) // as a Keeper has them
+	for i := range n {
+		t := Table{Epoch: uint64(2 + i), Cell: zoneCell, Columns: 2}
+		type place struct {
+			parts []part
+			depth uint8
+		}
+		var level []place
+		for z := range zones {
+			if zones[z] == nil || rng.IntN(4) == 0 {
+				zones[z] = wholly(server())
+			}
+			for range rng.IntN(3) {
+				if at := rng.IntN(len(zones[z])); zones[z][at].depth < 3 {
+					zones[z] = divided(zones[z], at)
+				}
+			}
+			for range rng.IntN(4) {
+				zones[z][rng.IntN(len(zones[z]))].holder = server()
+			}
+			level = append(level, place{zones[z], 0})
+		}
+		for n := 0; n < len(level); n++ {
+			p := level[n]
+			if p.parts[0].depth == p.depth {
+				t.Servers = append(t.Servers, p.parts[0].holder)
+				continue
+			}
+			t.Servers, t.Splits = append(t.Servers, ""), append(t.Splits, n)
+			for range 4 {
+				level = append(level, place{p.parts, p.depth + 1})
+				p.parts = p.parts[squareOf(p.parts, p.depth+1):]
+			}
+		}
+		all = append(all, laterTable{t, s.Run * time.Duration(1+i) / time.Duration(n+1)})
+	}
+	return all
+}
+
 // quiet is a script without faults.
 func quietPlain(seed uint64) simtest.Script {
 	s := simtest.Draw(seed, simtest.Profile{MaxClients: 1, MinRun: 10 * time.Second, MaxRun: 10 * time.Second})
@@ -150,7 +208,7 @@ func playPlain(s simtest.Script, change func(g *plain)) (simtest.Result, *plain)
 			return n
 		}
 		ms := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
-		g = &plain{w: w, rng: w.Rand("plain"), truths: map[netguid.GUID]*truth{}, sheep: number("sheep"), newTable: ms("split"), crashes: s.Option("crashes") != "",
+		g = &plain{w: w, rng: w.Rand("plain"), truths: map[netguid.GUID]*truth{}, sheep: number("sheep"), tables: laterTables(w, s), crashes: s.Option("crashes") != "",
 			between: link{ms("between"), ms("jitter"), number("loss"), number("dup")}, keeping: newKeeping(w, s),
 			table: Table{Epoch: 1, Cell: zoneCell, Columns: 2, Servers: []string{"server1", "server2", "server3", "server4"}}}
 		if change != nil {
@@ -534,13 +592,13 @@ func (s *zoneServer) Tick(now time.Time) error {
 		}
 	}
 	s.play()
-	if g.newTable > 0 && (g.calm || g.w.Now() > g.newTable+s.tableLate) && s.zone.table.Epoch == 1 {
-		// The first zone is split in four, the last server gets a quarter of it, and the third one's zone goes to the second.
-		s.check(s.zone.SetTable(Table{Epoch: 2, Cell: zoneCell / 2, Columns: 4, Servers: []string{
-			"server1", "server4", "server2", "server2",
-			"server1", "server1", "server2", "server2",
-			"server2", "server2", "server4", "server4",
-			"server2", "server2", "server4", "server4"}}))
+	for i := len(g.tables) - 1; i >= 0; i-- {
+		if t := g.tables[i]; g.calm || g.w.Now() > t.at+s.tableLate {
+			if t.Epoch > s.zone.table.Epoch {
+				s.check(s.zone.SetTable(t.Table))
+			}
+			break
+		}
 	}
 	if g.plant != nil {
 		g.plant(s)
@@ -970,6 +1028,28 @@ func TestZones(t *testing.T) {
 	}
 	t.Logf("seeds %d to %d: %d changes of authority, %d calls: %+v", *first, *first+uint64(n)-1, moves, calls, sum)
 	if moves == 0 || sum.Forwarded == 0 || sum.Given == 0 {
+		t.Fatal("nothing was tried")
+	}
+}
+
+// TestZonesDivided is TestZones with cells that are divided, again and again, while all run: each server has each table some time later than others, and has left out some.
+func TestZonesDivided(t *testing.T) {
+	splits, moves := 0, 0
+	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 6, 1)); seed++ {
+		s := drawPlain(seed)
+		s.Options = slices.DeleteFunc(s.Options, func(o simtest.Option) bool { return o.Key == "split" })
+		s.Set("tables", strconv.Itoa(1+int(seed%8)))
+		r, g := playPlain(s, nil)
+		if !r.OK() {
+			t.Fatalf("seed %d: %v\n%v", seed, r.Failure, r.Script)
+		}
+		moves += g.moves
+		for _, t := range g.tables {
+			splits += len(t.Splits)
+		}
+	}
+	t.Logf("%d splits in tables, %d changes of authority", splits, moves)
+	if splits == 0 || moves == 0 {
 		t.Fatal("nothing was tried")
 	}
 }
