@@ -271,6 +271,7 @@
 //	parts of a zone             128; above, it isn't split further
 //	splits of all zones         8192; above, none is split. A Table may have 16384
 //	a zone of several cells     isn't split
+//	a server of a release       without splits takes a zone that is split for damaged, and takes it whole, once: no other server splits anything while it is there, which World's Config.Failed is told
 //
 // A server that is paused between Keeper.Step and its sending in the same tick sends after its lease has ended. Epochs refuse what it sends: other servers drop packets of a server that is over (Zone.Gone) and values of an older epoch, and
 // the store refuses writes by their revision. The one exception is the first record of an actor that it has just made, which stays in the store, unused. Only clients that are still connected to that server see its values, in the World
@@ -379,7 +380,7 @@
 //
 // Numbers and texts are as above. The keys begin with KeeperConfig.Name.
 //
-//	server.ID        1 version 4 | 1 flags: 1 over, 2 it leaves | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
+//	server.ID        1 version 4 | 1 flags: 1 over, 2 it leaves | number beat: above a random number of this start, which is 1<<40 or more where zones may be split | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
 //	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | number what its actors weigh, in thousandths, and one more: 0 is of a server that doesn't weigh them | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
 //	                 of one that is split: 1 version 2 | number epoch | for each part: 1 twice how often its cell was halved, and one more if it is calm | holder. Parts are in the order of Table.Servers' quarters, each followed by what follows it in its own square

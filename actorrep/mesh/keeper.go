@@ -47,7 +47,7 @@ type KeeperConfig struct {
 	Weight func(a Actor) float64
 	// Split is what a zone weighs at least that is split into quarters, by Weight: many times what one actor weighs, and a small share of what a server can carry. It is split when its server can't become much lighter by handing zones as they are, so that
 	// quarters can be handed, and quarters are split again. When each of four quarters has weighed less than a 16th of Split for a while they are merged. The sides of what is split are at least four times Hysteresis, and a quarter of Margin and Hysteresis
-	// together. A zone of several cells isn't split. It needs Weight. Set it at all servers, or at none; a server of a release that knows no splits must not be among them. Default 0: this server splits nothing, and merges nothing.
+	// together. A zone of several cells isn't split. It needs Weight. Set it at all servers, or at none. While a server of a release that knows no splits is among them nothing is split, which World's Config.Failed is told. Default 0: this server splits nothing, and merges nothing.
 	Split float64
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
@@ -84,6 +84,7 @@ type Keeper struct {
 	leaving   bool
 	leftAt    time.Duration // when it was to leave
 	steps     int
+	former    bool // World was told of a server that knows no splits
 	mine      ownLease
 	leases    []*lease       // by ID, this server's too
 	zones     []*tenancy     // in the order of Plan
@@ -189,7 +190,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	if _, err := io.ReadFull(cfg.Zone.cfg.Rand, base[:]); err != nil {
 		return nil, err
 	}
-	k.mine.base = uint64(binary.LittleEndian.Uint32(base[:]))
+	k.mine.base = splitBeats + uint64(binary.LittleEndian.Uint32(base[:]))
 	k.mine.beat = k.mine.base
 	k.z.keeper = k
 	for _, r := range k.z.list {

@@ -20,6 +20,7 @@ const (
 	keepVersion  = 1
 	splitVersion = 2 // of a zone that is split
 	leaseVersion = 4
+	splitBeats   = 1 << 40 // the beats of a server that knows zones that are split are above it. Releases before can read its lease
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxLease     = time.Hour
 	maxRecord    = MaxActorState + 1024

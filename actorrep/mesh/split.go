@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/bunchnet/bunchnet/netconn/kv"
@@ -169,11 +170,21 @@ func (k *Keeper) put(t *tenancy, v zoneValue, done func()) {
 	})
 }
 
+// allKnowSplits reports whether there is no server of a release that knows no zones that are split. Such a one takes a zone that is split for damaged, and takes it whole.
+func (k *Keeper) allKnowSplits() bool {
+	i := slices.IndexFunc(k.leases, func(l *lease) bool { return !l.value.over && l.value.beat < splitBeats })
+	if i >= 0 && !k.former {
+		k.former = true
+		report(k.z.cfg.World, fmt.Errorf("%w: server %q has another release, which knows no zones that are split, or its lease was damaged: no zone is split while it is there", ErrConfig, k.leases[i].id))
+	}
+	return i < 0
+}
+
 // split splits the heaviest part of this server's zones, if it weighs more than KeeperConfig.Split and may be split further.
 func (k *Keeper) split() {
 	var zone *tenancy
 	at, heaviest := 0, uint64(1000*min(k.cfg.Split, mostWeight))
-	if k.cfg.Split == 0 || len(k.lay().Splits) >= splitsTaken {
+	if k.cfg.Split == 0 || len(k.lay().Splits) >= splitsTaken || !k.allKnowSplits() {
 		return
 	}
 	for _, t := range k.zones {

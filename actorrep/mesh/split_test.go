@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
@@ -367,6 +368,44 @@ func TestSplitsWhatIsTooHeavy(t *testing.T) {
 	split, handed = play(as, map[int]uint64{0: 60_000, 1: 60_000})
 	require.Empty(t, split)
 	require.Equal(t, 1, handed)
+}
+
+// TestFormerReleaseIsTold: beside a server whose lease doesn't say that it knows zones that are split, or can't be read, nothing is split, which is told once. When it is over, or has the new release, zones are split.
+func TestFormerReleaseIsTold(t *testing.T) {
+	var told []error
+	s := newScales(t, 4, 4, func(Actor) float64 { return 1 })
+	s.zone.cfg.World = actorrep.NewServer(actorrep.Config{Failed: func(err error) { told = append(told, err) }})
+	k := s.keeper
+	k.cfg.Split, k.deepest = 50, 1
+	s.server("b", 1)
+	require.Greater(t, k.mine.beat, uint64(splitBeats))
+	splits := func() bool {
+		s.server("b", 1)
+		s.weigh(map[int]uint64{2: 100_000})
+		k.zones[2].tryAt = 0
+		ops := s.zoneOps()
+		return len(ops["mesh.zone.z2"].parts) == 4
+	}
+	require.True(t, splits())
+	hears := func(value []byte) {
+		s.rev++
+		k.heardLease("c", &kv.Event{Kind: kv.Changed, Value: value, Revision: s.rev})
+	}
+	former := leaseValue{beat: 1<<32 - 1, length: 2 * time.Second, load: 1}
+	for _, value := range [][]byte{{leaseVersion + 1}, former.append(nil)} {
+		hears(value)
+		require.False(t, splits())
+		require.Len(t, told, 1)
+		require.ErrorContains(t, told[0], `"c"`)
+	}
+	former.over = true
+	hears(former.append(nil))
+	k.lease("c").gone = true
+	k.seen, k.end = s.rev, s.rev
+	require.True(t, splits())
+	s.server("c", 1)
+	require.True(t, splits())
+	require.Len(t, told, 1)
 }
 
 // TestSplitConfig: a Split that never splits anything is told.

@@ -39,7 +39,7 @@ func newScales(t testing.TB, cells, columns int, weight func(Actor) float64) *so
 // server has the Keeper hear of a server, and of the load that its lease tells.
 func (s *solo) server(id string, load uint64) {
 	s.rev++
-	v := leaseValue{beat: s.rev, length: 2 * time.Second, load: load}
+	v := leaseValue{beat: splitBeats + s.rev, length: 2 * time.Second, load: load}
 	s.keeper.heardLease(id, &kv.Event{Kind: kv.Changed, Value: v.append(nil), Revision: s.rev})
 	s.keeper.lease(id).since = 0
 }
