@@ -356,7 +356,7 @@ func settings(t *testing.T) []checked {
 				"Config.MaxPacket": limits(list(-1, 127, 16385), list(0, 128, 16384)), // the Window's
 				"InitialDelay":     limits(list(-1, 17), list(0, 1, 16)), "Delay": free("an interface, or nil"), "DelayEvery": numbers(1, 1<<20), "Stall": limits(list(lockstep.StallPolicy(2)), list(lockstep.Wait, lockstep.Substitute)),
 				"Spectators": numbers(1, 128), "SpectatorDelay": limits(list(-1, 32769), list(0, 1)), "StallAfter": limits(list(time.Duration(-1), time.Hour+1), list(time.Duration(0), time.Hour)),
-				"DropAfter": durations(time.Millisecond, year, false), "StallPercent": numbers(1, 100), "RejoinAfter": limits(list(time.Duration(-1), year+1), list(time.Duration(0), year)),
+				"DropAfter": durations(200*time.Millisecond, year, false), "StallPercent": numbers(1, 100), "RejoinAfter": limits(list(time.Duration(-1), year+1), list(time.Duration(0), year)),
 				"Secret": free("32 bytes"), "LogBytes": limits(list(-1, 100, 1<<30+1, math.MaxInt), list(0, 1<<20)), "LogTurns": limits(list(-1, 31, 1<<24+1, math.MaxInt), list(0, 32)), "MaxSnapshot": numbers(1, math.MaxInt32),
 				"Window": limits(list(-1, 1099, 1<<30+1, math.MaxInt), list(0, 1100, 1<<30)), "Resume": limits(list(&lockstep.Resume{}), list((*lockstep.Resume)(nil))), "Rate": limits(list(-1, 1023, 1<<30+1, math.MaxInt), list(0, 1024, 1<<30)),
 			})},

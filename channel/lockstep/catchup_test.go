@@ -9,13 +9,17 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// TestCatchUpOnABadPath: a player who is 400 kB of turns behind gets them within seconds, where packets overtake each other, and where some are lost.
+// TestCatchUpOnABadPath: a player who is 400 kB of turns behind gets them within seconds, where packets overtake each other, and where some are lost, however long
+// the turns are.
 func TestCatchUpOnABadPath(t *testing.T) {
 	for _, c := range []struct {
 		loss, jitter float64
 		rate         float64 // bytes a second, at least
-	}{{0, 0, 200e3}, {0, 25, 150e3}, {5, 0, 55e3}, {5, 25, 55e3}, {10, 25, 35e3}} {
-		w := newWorld(t, 3, config(8), netsim.Settings{Loss: c.loss, LagMin: 15 * ms, LagMax: 15*ms + time.Duration(c.jitter)*ms})
+		turn         time.Duration
+	}{{0, 0, 200e3, 0}, {0, 25, 150e3, 0}, {5, 0, 55e3, 0}, {5, 25, 55e3, 0}, {10, 25, 35e3, 0}, {5, 0, 55e3, time.Second}, {5, 25, 55e3, 10 * time.Second}} {
+		cfg := config(8)
+		cfg.TurnInterval = c.turn
+		w := newWorld(t, 3, cfg, netsim.Settings{Loss: c.loss, LagMin: 15 * ms, LagMax: 15*ms + time.Duration(c.jitter)*ms})
 		w.start()
 		w.run(time.Second)
 		w.host.deactivate(w.now, 7, DropAsked)

@@ -199,10 +199,10 @@ type HostConfig struct {
 	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval, up to 1 h; default 150 ms. When it is
 	// shorter than the jitter, commands get lost.
 	StallAfter time.Duration
-	// DropAfter is how long a player's commands may be missing, in all, before it is dropped, 1 ms to a year; default 10 s. Time counts
-	// while another player's commands have come, or while nobody was heard for a second. Of a time in which the host stood
-	// still four turns count, and half of DropAfter at most. While a player's commands come,
-	// it gets back StallPercent of the time.
+	// DropAfter is how long a player's commands may be missing, in all, before it is dropped, four turns, or 4 s where those are
+	// longer, to a year; default 10 s. Time counts while another player's commands have come, or while nobody was heard for a
+	// second. Of a time in which the host stood still four turns count, and half of DropAfter at most. While a player's commands
+	// come, it gets back StallPercent of the time.
 	DropAfter time.Duration
 	// StallPercent is the share of the time for which a player may stop the game in the long run, in percent, 1 to
 	// 100; default 20. A machine whose turns take longer than TurnInterval by more than this is dropped in the end.
@@ -261,8 +261,8 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: Stall is %d, not Wait or Substitute", ErrConfig, c.Stall)
 	case c.StallAfter < 0 || c.StallAfter > time.Hour:
 		return c, fmt.Errorf("%w: StallAfter is %v, not 0 to 1h", ErrConfig, c.StallAfter)
-	case c.DropAfter < time.Millisecond || c.DropAfter > 365*24*time.Hour:
-		return c, fmt.Errorf("%w: DropAfter is %v, not 1ms to a year", ErrConfig, c.DropAfter)
+	case c.DropAfter < stillTurns*c.sendEvery() || c.DropAfter > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: DropAfter is %v, not %v, four turns or 4 s, to a year", ErrConfig, c.DropAfter, stillTurns*c.sendEvery())
 	case c.StallPercent < 1 || c.StallPercent > 100:
 		return c, fmt.Errorf("%w: StallPercent is %d, not 1 to 100", ErrConfig, c.StallPercent)
 	case c.RejoinAfter < 0 || c.RejoinAfter > 365*24*time.Hour:

@@ -18,6 +18,8 @@ const (
 	// unackedAfter is how long a player may ack nothing until it gets one packet at a time, and seldom.
 	unackedAfter = time.Second
 	firstRTT     = 250 * time.Millisecond
+	// promptly is within what a peer who catches up acks: it executes turns as they come, however long they are.
+	promptly = 50 * time.Millisecond
 )
 
 // flush sends what is due to player p.
@@ -59,7 +61,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		return
 	}
 	c.nextSend = now + h.cfg.sendEvery()
-	room := int64(packetLimit(c.transport, h.cfg.MaxPacket) - streamHead)
+	room := h.room(c)
 	to := min(end, c.ack+c.burst)
 	switch {
 	case deaf:
@@ -67,7 +69,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
-	case !c.reliable && end-c.ack <= redundantPackets*room && now >= c.repeatAt:
+	case !c.reliable && !h.catchesUp(c) && now >= c.repeatAt:
 		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.sendEvery())
 	}
 	if c.sent == c.ack {
@@ -89,16 +91,31 @@ func (h *Host) hasRoom(c *client, end int64) bool {
 
 // lost reports whether what a peer who catches up has in flight is overdue. Over a reliable
 // transport it may still be: the peer had no room for it.
-func (h *Host) lost(now time.Duration, c *client) bool {
-	after := firstRTT
+func (h *Host) lost(now time.Duration, c *client) bool { return c.sent > c.ack && now >= h.overdue(c) }
+
+// overdue is when what a peer has in flight is.
+func (h *Host) overdue(c *client) time.Duration {
+	after, acks := firstRTT, h.cfg.sendEvery()
 	if c.rttKnown {
 		after = c.rtt + 4*c.jitter
 	}
-	after += 2 * h.cfg.sendEvery()
-	if c.reliable {
+	if h.catchesUp(c) {
+		acks = min(acks, promptly)
+	}
+	if after += 2 * acks; c.reliable {
 		after *= 4
 	}
-	return c.sent > c.ack && now-c.progress >= after
+	return c.progress + after
+}
+
+// catchesUp reports whether a peer is so far behind that it gets the stream in a window, and not all that isn't acked with each packet.
+func (h *Host) catchesUp(c *client) bool {
+	return c.streamEnd(&h.log)-c.ack > redundantPackets*h.room(c)
+}
+
+// room is how much of the stream a packet has room for.
+func (h *Host) room(c *client) int64 {
+	return int64(packetLimit(c.transport, h.cfg.MaxPacket) - streamHead)
 }
 
 // sendStream sends the stream up to position to.
@@ -173,6 +190,8 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 		return 0, false
 	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
 		return h.still.ticked, true // at once
+	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && c.sent > c.ack && h.catchesUp(c):
+		return min(c.nextSend, h.overdue(c)), true
 	}
 	return c.nextSend, true
 }

@@ -329,6 +329,8 @@ func TestConfigs(t *testing.T) {
 		func(c *HostConfig) { c.InitialDelay = 17 },
 		func(c *HostConfig) { c.Stall = 2 },
 		func(c *HostConfig) { c.DropAfter = -1 },
+		func(c *HostConfig) { c.DropAfter = 4*50*ms - 1 },
+		func(c *HostConfig) { c.TurnInterval, c.DropAfter = time.Minute, 4*time.Second-1 },
 		func(c *HostConfig) { c.LogBytes = 100 },
 		func(c *HostConfig) { c.LogTurns = 10 },
 		func(c *HostConfig) { c.Window = 10 },
