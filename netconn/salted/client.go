@@ -305,8 +305,7 @@ func (c *Client) say(now time.Duration) {
 		putFirst(p, c.salt)
 		c.send(c.frame.close(p, typeRequest))
 	case c.state == SendingResponse:
-		p := c.out[:]
-		clear(p)
+		p := c.out[:] // zeros behind the fields
 		putFirst(p, c.prefix)
 		putSecond(p, c.salt)
 		c.send(c.frame.close(p, typeResponse))

@@ -38,7 +38,6 @@ const (
 	typeKeepAlive
 	typePayload
 	typeDisconnect
-	typeEnd
 )
 
 // framer closes and opens packets of one protocol. Its value is the CRC-32 of the
@@ -58,7 +57,7 @@ func (f framer) close(p []byte, t packetType) []byte {
 	return p
 }
 
-// open returns the type of a packet, and why it is refused.
+// open returns the type of a packet, known or not, and why it is refused.
 func (f framer) open(p []byte) (packetType, refusal) {
 	if len(p) < Overhead {
 		return 0, tooShort
@@ -69,11 +68,7 @@ func (f framer) open(p []byte) (packetType, refusal) {
 	if crc32.Update(uint32(f), crc32.IEEETable, p[4:]) != binary.LittleEndian.Uint32(p) {
 		return 0, badChecksum
 	}
-	t := packetType(p[4])
-	if t == 0 || t >= typeEnd {
-		return 0, badType
-	}
-	return t, accepted
+	return packetType(p[4]), accepted
 }
 
 // first and second are the 64-bit fields of packets that have them.

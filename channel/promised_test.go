@@ -1,0 +1,210 @@
+package channel
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// TestSettingsAtTheirEnds: the least and the most of each number are settings, one beyond is an error that says so.
+func TestSettingsAtTheirEnds(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		least, most int
+		set         func(c *Config, n int)
+	}{
+		{"MaxPacket", 256, maxPacket, func(c *Config, n int) { c.Protocol.MaxPacket = n }},
+		{"HandlerBits", 0, 1024, func(c *Config, n int) { c.Protocol.HandlerBits = n }},
+		{"SequenceBits", 3, 16, func(c *Config, n int) { c.Protocol.SequenceBits, c.ReliableBuffer = uint8(n), 2 }},
+		{"MaxChannels", 1, 32767, func(c *Config, n int) { c.MaxChannels = n }},
+		{"MaxQueuedControl", 1, 1 << 20, func(c *Config, n int) { c.MaxQueuedControl = n }},
+		{"MaxMemory", minMaxMemory, math.MaxInt32, func(c *Config, n int) { c.MaxMemory = n }},
+	} {
+		for _, n := range []int{c.least - 1, c.least, c.most, c.most + 1} {
+			if n < c.least-1 {
+				continue // of 32 bits
+			}
+			cfg := Config{Protocol: bunch.Protocol{MaxPacket: 1024}}
+			c.set(&cfg, n)
+			err := cfg.Validate()
+			if n >= c.least && n <= c.most || n == 0 { // 0 is the default
+				require.NoError(t, err, "%s %d", c.name, n)
+				continue
+			}
+			require.ErrorIs(t, err, ErrConfig, "%s %d", c.name, n)
+			require.ErrorContains(t, err, fmt.Sprintf("must be from %d to %d", c.least, c.most), c.name)
+		}
+	}
+}
+
+// TestLaterKeepsNothing: functions that have run are gone, and a Tick without any has nothing to do.
+func TestLaterKeepsNothing(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ran := 0
+	for range 1000 {
+		s.table.Later(func() { ran++ })
+		s.m.RunLater()
+		require.False(t, s.table.later)
+	}
+	require.Equal(t, 1000, ran)
+	require.Less(t, cap(s.table.strange.later), 10)
+	require.Less(t, cap(s.table.strange.running), 10)
+	for _, list := range [][]func(){s.table.strange.later, s.table.strange.running} {
+		for _, f := range list[:cap(list)] {
+			require.Nil(t, f)
+		}
+	}
+}
+
+// TestPacketBitsComeDown: the last SetPacketBits counts, and a packet with no room for two of the largest parts has payloads split as without it.
+func TestPacketBitsComeDown(t *testing.T) {
+	s := newStub(t, false, noControl)
+	for _, bits := range []int{0, s.table.single, s.table.single + partHeader} {
+		s.m.SetPacketBits(100_000)
+		require.Equal(t, 100_000, s.table.packet)
+		s.m.SetPacketBits(bits)
+		require.Zero(t, s.table.packet, "%d", bits)
+	}
+}
+
+// TestPartsFillPackets: a payload goes in the parts that fill the packets which SetPacketBits promises, as long as ReliableBuffer has room for these, and else
+// in the fewest.
+func TestPartsFillPackets(t *testing.T) {
+	const bits = 8*1439 - 309
+	for _, c := range []struct{ reliable, buffer, want int }{{1, 256, 48}, {0, 256, 48}, {1, 64, 48}, {1, 32, 0}} {
+		s := newStub(t, false, func(cfg *Config) {
+			noControl(cfg)
+			cfg.Protocol.MaxPacket, cfg.ReliableBuffer = 1024, c.buffer
+			cfg.PartialReliableThreshold = 1000
+		})
+		ch := s.open(stubGame)
+		s.send(ch, 1)
+		s.ackFrom(0)
+		n := len(s.sent)
+		size := 32 << 10
+		if c.want == 0 {
+			size = (c.buffer - 2) * s.table.partBytes()
+			c.want = c.buffer - 2
+		}
+		s.m.SetPacketBits(bits)
+		require.Greater(t, s.table.cut(size*8, s.table.parts(size*8)), s.table.parts(size*8))
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: c.reliable == 1})
+		require.NoError(t, err)
+		require.Len(t, s.sent, n+c.want, "%+v", c)
+	}
+}
+
+// TestReleaseSentNoMoreThanHeld: the count of what a handler keeps can't go below nothing.
+func TestReleaseSentNoMoreThanHeld(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch, other := s.open(stubGame), s.open(stubGame)
+	used, _ := s.table.Unreleased()
+	require.NoError(t, ch.HoldSent(100))
+	require.NoError(t, other.HoldSent(100))
+	ch.ReleaseSent(-5)
+	ch.ReleaseSent(1000)
+	got, _ := s.table.Unreleased()
+	require.Equal(t, used+100, got)
+}
+
+// TestPoolTicksOncePerPeriod: a tick says when the next one has something to do.
+func TestPoolTicksOncePerPeriod(t *testing.T) {
+	p := Pool{trimmed: -time.Hour}
+	require.Equal(t, time.Second+trimPeriod, p.tick(time.Second))
+	require.Equal(t, time.Second+trimPeriod, p.tick(2*time.Second))
+}
+
+// TestIndicesTakeABitEach: what notes the indices in use doesn't grow beyond a bit for each index.
+func TestIndicesTakeABitEach(t *testing.T) {
+	var table Table
+	table.setInUse(1000, true)
+	require.Len(t, table.inUse, 1000/64+1)
+	table.setInUse(1000, false)
+	require.Zero(t, table.inUse[1000/64])
+}
+
+// TestFitsLeavesRoomForBegunPayloads: what is held of payloads that have begun leaves the next one that is served its room.
+func TestFitsLeavesRoomForBegunPayloads(t *testing.T) {
+	s := newStub(t, true, noControl)
+	room := s.table.cfg.MaxMemory/2 - s.table.rest()
+	s.table.held, s.table.joining = room-100, room-100
+	require.True(t, s.table.fits(100))
+	require.False(t, s.table.fits(101))
+}
+
+// refuser is a handler that refuses what says "no".
+type refuser struct{ *stub }
+
+func (r refuser) ReceivedBunch(ch *Channel, in *bunch.In) {
+	r.stub.ReceivedBunch(ch, in)
+	if r.got[len(r.got)-1] == "no" {
+		ch.Refuse()
+	}
+}
+
+func (r refuser) ReceivedLate(ch *Channel, in *bunch.In) { r.ReceivedBunch(ch, in) }
+
+// TestRefuseIsOfOneBunch: Refuse has the packet of the bunch that was just given refused, in a channel that is open or closing, and none after it.
+func TestRefuseIsOfOneBunch(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		s := newStub(t, true, noControl)
+		ch, err := s.table.Open(stubGame, refuser{s})
+		require.NoError(t, err)
+		s.send(ch, 1)
+		s.ackFrom(0)
+		if closing {
+			require.NoError(t, ch.Close(bunch.Destroyed))
+		}
+		for i, data := range []string{"yes", "no", "no", "yes"} {
+			nak, err := s.receiveIn(int64(20+i), bunch.Header{ChIndex: ch.Index()}, data)
+			require.NoError(t, err)
+			require.Equal(t, data == "no", nak, "%s, closing %v", data, closing)
+		}
+		require.EqualValues(t, 2, s.table.Counters.Refused)
+	}
+}
+
+// TestWithoutHandlerIsCounted: a channel that Accept gives no handler is counted once, and so is each of its bunches.
+func TestWithoutHandlerIsCounted(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { noControl(c); c.Types[0].Accept = nil })
+	s.accepts(header(1, 1, stubGame, opening), "one")
+	s.accepts(header(1, 2, stubGame, nil), "two")
+	require.EqualValues(t, 1, s.table.Counters.NoHandler)
+	require.EqualValues(t, 2, s.table.Counters.Ignored)
+}
+
+// TestLargeReliableIsNotPromoted: only what was unreliable is promoted, and holds up what comes behind it.
+func TestLargeReliableIsNotPromoted(t *testing.T) {
+	for _, reliable := range []bool{false, true} {
+		s := newStub(t, false, noControl)
+		ch := s.open(stubGame)
+		s.send(ch, 1)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10_000), Reliable: reliable})
+		require.NoError(t, err)
+		require.Equal(t, !reliable, s.table.Counters.Promoted == 1)
+		require.Equal(t, !reliable, s.sent[1].h.ReplicationPaused)
+	}
+}
+
+// TestUnfinishedAreAllLookedAt: a channel that is closed with a bunch of which a part is missing leaves the others to be given up.
+func TestUnfinishedAreAllLookedAt(t *testing.T) {
+	s := newStub(t, true, noControl)
+	for _, index := range []uint32{1, 3} {
+		s.accepts(header(index, 1, stubGame, opening), "")
+	}
+	before := s.table.Held()
+	for _, index := range []uint32{1, 3} {
+		_, err := s.receiveIn(10, bunch.Header{ChIndex: index, Partial: true, PartialInitial: true}, string(make([]byte, 1000)))
+		require.NoError(t, err)
+	}
+	s.accepts(header(1, 2, stubGame, func(h *bunch.Header) { h.Close = true }), "")
+	_, err := s.receiveIn(12, bunch.Header{ChIndex: 3}, "x")
+	require.NoError(t, err)
+	require.Less(t, s.table.Held(), before)
+	require.Empty(t, s.table.strange.unfinished)
+}
