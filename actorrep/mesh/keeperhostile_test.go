@@ -291,7 +291,7 @@ func TestNothingIsGivenToWhoIsForgotten(t *testing.T) {
 	epoch := s.keeper.Holds("z")
 	s.write("mesh.zone.z", (&zoneValue{epoch + 1, wholly("ghost")}).append(nil))
 	s.run(time.Second)
-	require.Equal(t, "ghost", s.zone.At(0, 0))
+	require.Equal(t, "ghost", s.zone.Table().At(0, 0))
 	require.True(t, s.zone.Owns(a))
 	s.run(5 * time.Second)
 	require.Equal(t, epoch+2, s.keeper.Holds("z"))

@@ -133,7 +133,7 @@ func TestHostileDivisions(t *testing.T) {
 		deep.Epoch, deep.Cell = uint64(10+depth), 100
 		if err := p.zone.SetTable(deep); allowed {
 			require.NoError(t, err)
-			require.Equal(t, "a", p.zone.At(1, 99))
+			require.Equal(t, "a", p.zone.Table().At(1, 99))
 		} else {
 			require.ErrorIs(t, err, ErrConfig, "quarters of 3, with a margin of 20")
 		}
@@ -728,8 +728,8 @@ func TestTakesSmallerParts(t *testing.T) {
 	require.Empty(t, s.zoneOps())
 	require.Zero(t, k.Counters.Failed)
 	require.Equal(t, deep, k.zones[0].value.parts)
-	require.Equal(t, "b", s.zone.At(0.5, 0.5))
-	require.Equal(t, "a", s.zone.At(15, 0.5))
+	require.Equal(t, "b", s.zone.Table().At(0.5, 0.5))
+	require.Equal(t, "a", s.zone.Table().At(15, 0.5))
 	require.Len(t, s.zone.table.Splits, 3)
 	small := s.zone.table
 	small.Epoch++

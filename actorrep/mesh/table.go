@@ -89,7 +89,7 @@ func (t *Table) index(v, from float64, n int) int {
 }
 
 // At is the server of a place.
-func (t *Table) At(x, y float64) string { return t.Servers[t.find(x, y)] }
+func (t Table) At(x, y float64) string { return t.Servers[t.find(x, y)] }
 
 // find finds where in Servers the server of a place is.
 func (t *Table) find(x, y float64) int {

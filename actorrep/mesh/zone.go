@@ -208,8 +208,8 @@ func (z *Zone) setTable(t Table) error {
 	return nil
 }
 
-// At is the server in whose zone a place is, by the table that this server has now: for a map, or to place what is new where it stays.
-func (z *Zone) At(x, y float64) string { return z.table.At(x, y) }
+// Table returns the table that this server has now: for a map, or to place what is new where it stays. Don't change what its slices have. A Keeper's tables rise alike at all servers, so of two servers' tables the one with the higher Epoch is the newer.
+func (z *Zone) Table() Table { return z.table }
 
 // Own makes this server the authority of an actor that is in World, and no component: 1 is the epoch of one that is new, for a player's that comes from another server it is
 // what Release returned there. ErrOwned: it has an authority of that epoch, or a newer one.

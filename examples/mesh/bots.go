@@ -41,7 +41,6 @@ type bot struct {
 	readNumber  uint64
 	since       int // lines of its own account that it has read
 	lastRead    bool
-	refused     int // trades, because the store was away
 }
 
 // end is a connection with a server.
@@ -178,12 +177,9 @@ func (b *bot) look(e *end) {
 func (b *bot) want(now time.Time) {
 	if now.After(b.goAt) {
 		b.goAt = now.Add(2*time.Second + time.Duration(b.rng.Int64N(int64(4*time.Second))))
-		x, y := columns*cell*b.rng.Float64(), rows*cell*b.rng.Float64()
-		switch c := b.g.crowd; {
-		case c != nil && b.player%4 > 0:
+		x, y := b.g.place(b.rng)
+		if c := b.g.crowd; c != nil && b.player%4 > 0 {
 			x, y = c.place(b.rng)
-		case b.rng.IntN(2) == 0: // to a border
-			x = cell*float64(1+b.rng.IntN(columns-1)) - 10 + 20*b.rng.Float64()
 		}
 		m := binary.AppendVarint(binary.AppendVarint([]byte{'w'}, int64(x)), int64(y))
 		_ = b.mesh.Send(m) // when too much waits, it goes there later
@@ -252,9 +248,6 @@ func (b *bot) answered(m []byte) {
 			b.trade.Outcome = kind(rest[0])
 		case r == failed:
 			b.trade.Why = string(rest)
-			if b.trade.Why == mesh.ErrAway.Error() {
-				b.refused++
-			}
 		}
 		b.end(now, &b.trade, r)
 		b.tradeAt = now.Add(100*time.Millisecond + time.Duration(b.rng.Int64N(int64(200*time.Millisecond))))

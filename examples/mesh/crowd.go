@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,53 +9,100 @@ import (
 	"time"
 )
 
-// crowd is where players gather: the four zones around a corner.
+// crowd is where players gather: a zone. It is split while they are there, and merged when they have left.
 type crowd struct {
 	at            time.Time
-	zones         []string
-	x, y          float64       // the corner
-	before, after map[int]int   // how many of the zones each server held
-	divided       time.Duration // until several servers held them; 0: that isn't so yet
+	left          time.Time     // when it was told to go; zero: it is there
+	zone          int           // of plan
+	before, after map[int]int   // how many of the zone's squares each server held
+	split         time.Duration // until the zone was split, and several servers held it; 0: that isn't so yet
+	merged        time.Duration // from left until it was whole again; 0: that isn't so yet
+}
+
+func (c *crowd) name() string { return plan().Servers[c.zone] }
+
+// middle is that of the zone.
+func (c *crowd) middle() (x, y float64) {
+	return cell * (float64(c.zone%columns) + 0.5), cell * (float64(c.zone/columns) + 0.5)
 }
 
 // place is somewhere in the crowd.
 func (c *crowd) place(rng *rand.Rand) (x, y float64) {
-	const reach = 2 * 0.9 * cell // so that hysteresis has nobody stay with a server around it
-	return c.x + reach*(rng.Float64()-0.5), c.y + reach*(rng.Float64()-0.5)
+	const reach = cell - 3*hysteresis // so that hysteresis has nobody stay with a server around it
+	x, y = c.middle()
+	return x + reach*(rng.Float64()-0.5), y + reach*(rng.Float64()-0.5)
 }
 
-// gather has most players go to a zone, and to those on its right and below.
+// place is somewhere on the plane, and half of the time near a border. It is not in a zone that is split: it was crowded enough there.
+func (g *mesher) place(rng *rand.Rand) (x, y float64) {
+	for range 10 {
+		x, y = columns*cell*rng.Float64(), rows*cell*rng.Float64()
+		if rng.IntN(2) == 0 {
+			x = side*float64(1+rng.IntN(across-1)) - 10 + 20*rng.Float64()
+		}
+		if !g.split(min(int(y/cell), rows-1)*columns + min(int(x/cell), columns-1)) {
+			break
+		}
+	}
+	return x, y
+}
+
+// gather has most players go to a zone.
 func (g *mesher) gather(zone string, now time.Time, bad error) error {
 	at := slices.Index(plan().Servers, zone)
 	if at < 0 {
 		return bad
 	}
-	column, row := min(at%columns, columns-2), min(at/columns, rows-2)
-	c := &crowd{at: now, x: cell * float64(column+1), y: cell * float64(row+1)}
-	for i := range 4 {
-		c.zones = append(c.zones, zoneName(column+i%2, row+i/2))
-	}
-	c.before = g.shares(c.zones)
+	g.leave(now)
+	c := &crowd{at: now, zone: at}
+	c.before = g.shares(at)
 	g.crowd, g.crowds = c, append(g.crowds, c)
-	g.tell("the players gather in zones %s", strings.Join(c.zones, " "))
+	g.tell("the players gather in zone %s", zone)
 	return nil
 }
 
-// shares is how many of some zones each server holds.
-func (g *mesher) shares(zones []string) map[int]int {
-	holder, n := g.holders(), map[int]int{}
-	for _, z := range zones {
-		if holder[z] > 0 {
-			n[holder[z]]++
+// leave has the crowd go.
+func (g *mesher) leave(now time.Time) {
+	if g.crowd != nil {
+		g.crowd.left = now
+	}
+	g.crowd = nil
+}
+
+// shares is how many of a zone's squares each server holds.
+func (g *mesher) shares(zone int) map[int]int {
+	n := map[int]int{}
+	for q := range 4 {
+		if s := g.holder(quarter(zone, q)); s > 0 {
+			n[s]++
 		}
 	}
 	return n
 }
 
-// watchCrowd looks whether the crowd has come, and its zones are divided among servers: none has more than half of them.
-func (g *mesher) watchCrowd(now time.Time) {
+// most is the number of the server that holds most of the crowd's zone; 0: there is no crowd.
+func (g *mesher) most() (server int) {
+	if g.crowd == nil {
+		return 0
+	}
+	n := g.shares(g.crowd.zone)
+	for s := range servers {
+		if n[s+1] > n[server] {
+			server = s + 1
+		}
+	}
+	return server
+}
+
+// watchCrowds looks whether the crowd has come, and its zone is split and several servers hold it, none more than half of it; and whether the zones of former crowds are whole again.
+func (g *mesher) watchCrowds(now time.Time) {
+	for _, c := range g.crowds {
+		if c != g.crowd && c.split > 0 && c.merged == 0 && !g.split(c.zone) && (g.crowd == nil || g.crowd.zone != c.zone) {
+			c.merged = max(now.Sub(c.left), 1)
+		}
+	}
 	c := g.crowd
-	if c == nil || c.divided > 0 {
+	if c == nil || c.split > 0 || !g.split(c.zone) {
 		return
 	}
 	there := 0
@@ -63,30 +111,40 @@ func (g *mesher) watchCrowd(now time.Time) {
 			continue
 		}
 		for _, d := range s.now.last.Dots {
-			if d.Player%4 > 0 && max(d.X-c.x, c.x-d.X) <= cell && max(d.Y-c.y, c.y-d.Y) <= cell {
+			if x, y := c.middle(); d.Player%4 > 0 && max(d.X-x, x-d.X, d.Y-y, y-d.Y) <= cell/2 {
 				there++
 			}
 		}
 	}
-	n := g.shares(c.zones)
+	n := g.shares(c.zone)
 	for _, have := range n {
-		if have > len(c.zones)/2 {
+		if have > 2 {
 			return
 		}
 	}
 	if len(n) >= 2 && there >= len(g.bots)/2 {
-		c.after, c.divided = n, now.Sub(c.at)
-		g.tell("the crowd's zones are divided: %s", heldBy(n))
+		c.after, c.split = n, max(now.Sub(c.at), 1)
+		g.tell("the crowd's zone %s is split among servers: %s of its quarters", c.name(), heldBy(n))
 	}
 }
 
-// heldBy says which servers hold how many zones.
+// apart says which zone is split that no crowd is in.
+func (g *mesher) apart() string {
+	for zone, name := range plan().Servers {
+		if g.split(zone) && (g.crowd == nil || g.crowd.zone != zone) {
+			return "zone " + name + " is split, and no crowd is there"
+		}
+	}
+	return ""
+}
+
+// heldBy says which servers hold how many quarters.
 func heldBy(n map[int]int) string {
 	var all []string
 	for s := 1; s <= servers; s++ {
 		if n[s] > 0 {
-			all = append(all, fmt.Sprintf("server %d held %d", s, n[s]))
+			all = append(all, fmt.Sprintf("server %d has %d", s, n[s]))
 		}
 	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "nobody has any")
 }

@@ -13,6 +13,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,10 +36,11 @@ type options struct {
 
 // checkScript is what -check does. %v is how long NATS is away.
 const checkScript = `
-calm 1s gather c2
-calm 1s kill 2
-calm 500ms pause 3
-4s wake 3
+calm 1s gather b1
+calm 1s kill crowd
+calm 500ms scatter
+500ms pause 3
+3s wake 3
 calm 500ms nats kill follower
 1s nats on
 calm 500ms nats kill leader
@@ -126,7 +128,7 @@ func run(o options) error {
 	}
 	g.tell("all play")
 	if g.script = o.script; len(g.script.lines) == 0 {
-		if err := g.do("gather c2", time.Now()); err != nil {
+		if err := g.do("gather b1", time.Now()); err != nil {
 			return err
 		}
 	}
@@ -135,16 +137,12 @@ func run(o options) error {
 	}
 	stop() // another interrupt ends it at once
 	ctx = context.Background()
-	g.calm, g.crowd = true, nil
+	g.calm = true
+	g.leave(time.Now())
 	if err := g.do("heal", time.Now()); err != nil {
 		return err
 	}
-	if err := g.until(ctx, "all is well, and all trades are over", func() string {
-		if why := g.whole(); why != "" {
-			return why
-		}
-		return g.unsettled()
-	}); err != nil {
+	if err := g.until(ctx, "all is well, all trades are over, and what was split is merged", func() string { return cmp.Or(g.whole(), g.unsettled(), g.apart()) }); err != nil {
 		return err
 	}
 	g.settled = true

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/mesh"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -46,6 +47,7 @@ type mesher struct {
 	lastTick time.Time
 	crowd    *crowd // where bots gather; nil: nowhere
 	crowds   []*crowd
+	table    mesh.Table // the newest one of all servers
 	outage   *outage
 	outages  []*outage
 	events   []event
@@ -80,15 +82,16 @@ type loss struct {
 	number, start int
 	at            time.Time
 	late          time.Duration // mesher.late at that time
-	zones         []string
+	parts         []part
 	actors        []uint32
-	back          time.Duration // until another server had its zones, and played all its actors; 0: that isn't so yet
+	back          time.Duration // until other servers had its zones, and played all its actors; 0: that isn't so yet
 	stood         time.Duration // how long the machine stood still meanwhile
 }
 
-// outage is a time without NATS.
+// outage is a time without NATS: from when all nodes were killed until all servers had the store again.
 type outage struct {
 	from, to time.Time
+	on       bool   // nodes were started
 	steps    uint64 // of actors
 	ended    int    // servers
 	refused  int    // trades
@@ -201,7 +204,7 @@ func (g *mesher) startServer(s *slot) error {
 		return errors.New("so many servers were started that there are no ids for another one")
 	}
 	p := &start{number: s.number, start: n, id: fmt.Sprintf("server%d-%d", s.number, n)}
-	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.o.outage + 30*time.Second}
+	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.o.outage + 30*time.Second, Split: splitAt(g.o.players)}
 	if n <= servers { // the first ones divide the zones
 		for i := range columns / servers * rows {
 			cfg.Zones = append(cfg.Zones, zoneName((n-1)*columns/servers+i/rows, i%rows))
@@ -262,7 +265,8 @@ func (g *mesher) tick(now time.Time) error {
 		b.tick(now)
 	}
 	g.watchLosses()
-	g.watchCrowd(now)
+	g.watchCrowds(now)
+	g.watchOutage(now)
 	if len(g.history.list) >= maxHistory && !g.calm {
 		g.tell("the history is full: nobody trades any more")
 		g.calm = true
@@ -320,10 +324,8 @@ func (g *mesher) heard(r report) {
 			g.tell("server %d has the store again", p.number)
 		}
 	}
-	for zone, epoch := range r.Zones {
-		if _, had := p.last.Zones[zone]; !had && epoch > 1 {
-			g.tell("server %d has taken zone %s, as its holder number %d", p.number, zone, epoch)
-		}
+	if r.Table != nil && r.Epoch > g.table.Epoch {
+		g.retabled(*r.Table)
 	}
 	if r.Over && !p.over {
 		p.over = true
@@ -350,22 +352,23 @@ func (g *mesher) kill(s *slot, now time.Time) {
 		g.heard(<-g.reports)
 	}
 	l := &loss{number: s.number, start: p.start, at: now, late: g.late}
-	for zone := range p.last.Zones {
-		l.zones = append(l.zones, zone)
+	for _, x := range g.parts() {
+		if x.Server == s.number {
+			l.parts = append(l.parts, x)
+		}
 	}
 	for _, d := range p.last.Dots {
 		l.actors = append(l.actors, d.Actor)
 	}
 	g.losses = append(g.losses, l)
-	g.tell("server %d was killed, with zones %s and %d actors", s.number, strings.Join(l.zones, " "), len(l.actors))
+	g.tell("server %d was killed, with %s and %d actors", s.number, names(l.parts), len(l.actors))
 	g.gone(s, now)
 }
 
 // watchLosses looks whether what killed servers had is played again.
 func (g *mesher) watchLosses() {
-	holder := g.holders()
 	for _, l := range g.losses {
-		if l.back > 0 || slices.ContainsFunc(l.zones, func(z string) bool { return holder[z] == 0 }) {
+		if l.back > 0 || slices.ContainsFunc(l.parts, g.nobodys) {
 			continue
 		}
 		last, all := l.at.UnixNano(), true
@@ -381,23 +384,7 @@ func (g *mesher) watchLosses() {
 	}
 }
 
-// holders returns the number of the server that holds each zone.
-func (g *mesher) holders() map[string]int {
-	h, newest := map[string]int{}, map[string]uint64{}
-	for _, s := range g.slots {
-		if s.now == nil {
-			continue
-		}
-		for zone, epoch := range s.now.last.Zones {
-			if epoch > newest[zone] {
-				h[zone], newest[zone] = s.number, epoch
-			}
-		}
-	}
-	return h
-}
-
-// whole says what isn't well; "" when all nodes and servers run, all servers have the store, all zones have a holder, and all players play.
+// whole says what isn't well; "" when all nodes and servers run, all servers have the store, all agree who has which zone, and all players play.
 func (g *mesher) whole() string {
 	if !g.nats.whole() {
 		return "NATS has no leader, or a node is away"
@@ -413,11 +400,13 @@ func (g *mesher) whole() string {
 			return fmt.Sprintf("server %d has no store", s.number)
 		}
 	}
-	holder := g.holders()
-	for _, zone := range plan().Servers {
-		if holder[zone] == 0 {
-			return "zone " + zone + " has no holder"
+	for _, p := range g.parts() {
+		if p.Server == 0 {
+			return p.Name + " is nobody's"
 		}
+	}
+	if why := g.disagrees(); why != "" {
+		return why
 	}
 	for _, l := range g.losses {
 		if l.back == 0 {
@@ -429,8 +418,8 @@ func (g *mesher) whole() string {
 			return b.String() + " isn't connected"
 		}
 	}
-	if c := g.crowd; c != nil && c.divided == 0 {
-		return fmt.Sprintf("the crowd's zones %s aren't divided", strings.Join(c.zones, " "))
+	if c := g.crowd; c != nil && c.split == 0 {
+		return "the crowd's zone " + c.name() + " isn't split among servers"
 	}
 	return ""
 }
@@ -473,16 +462,15 @@ func (g *mesher) natsOff(now time.Time) {
 		g.nats.kill(i)
 	}
 	if g.outage == nil {
-		g.outage = &outage{from: now, steps: g.steps(), refused: g.refused()}
+		g.outage = &outage{from: now, steps: g.steps(), refused: g.history.refused}
 	}
+	g.outage.on = false
 }
 
 // natsOn starts those that don't run.
-func (g *mesher) natsOn(now time.Time) error {
-	if o := g.outage; o != nil {
-		o.to, o.steps, o.refused = now, g.steps()-o.steps, g.refused()-o.refused
-		g.outages, g.outage = append(g.outages, o), nil
-		g.tell("without NATS for %.1f s: %d steps of actors, %d trades refused", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
+func (g *mesher) natsOn() error {
+	if g.outage != nil {
+		g.outage.on = true
 	}
 	for i := range nodes {
 		if err := g.nats.start(i); err != nil {
@@ -492,11 +480,22 @@ func (g *mesher) natsOn(now time.Time) error {
 	return nil
 }
 
-func (g *mesher) refused() (n int) {
-	for _, b := range g.bots {
-		n += b.refused
+// watchOutage looks whether all servers have the store again after a time without NATS.
+func (g *mesher) watchOutage(now time.Time) {
+	o := g.outage
+	if o == nil || !o.on {
+		return
 	}
-	return n
+	if _, leader := g.nats.look(); leader < 0 || slices.ContainsFunc(g.slots[:], func(s *slot) bool { return s.now != nil && !s.still && s.now.last.Away }) {
+		return
+	}
+	o.to, o.steps, o.refused = now, g.steps()-o.steps, g.history.refused-o.refused
+	g.outages, g.outage = append(g.outages, o), nil
+	g.tell("%s", o)
+}
+
+func (o *outage) String() string {
+	return fmt.Sprintf("without NATS for %.1f s, until all servers had the store again: %d steps of actors, %d trades refused", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
 }
 
 // The token service.
@@ -534,7 +533,7 @@ func (g *mesher) token(pass string) (server string, token netcode.Token, there b
 	if at == nil { // it is new: one server has it, as long as that is there
 		if at = g.starts[g.entering[player]]; at == nil || !g.alive(at.id) {
 			s := g.slots[int(player)%servers].now
-			if s == nil || s.peer == nil || len(s.last.Zones) == 0 {
+			if s == nil || s.peer == nil || !slices.ContainsFunc(g.parts(), func(p part) bool { return p.Server == int(player)%servers+1 }) {
 				return "", nil, false
 			}
 			at, g.entering[player] = s, s.start

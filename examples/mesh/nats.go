@@ -106,10 +106,11 @@ func startCluster() (c *cluster, err error) {
 	return c, nil
 }
 
-// connect connects to whichever node is there, now or later.
+// connect connects to whichever node is there, now or later. What is wrong with a connection isn't written over the map: who asks for something hears of it.
 func connect(url string, more ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect(url, append([]nats.Option{nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(time.Second)}, more...)...)
+		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)...)
 }
 
 // openBucket opens the bucket, as soon as there is one, or a cluster that can make it.

@@ -9,7 +9,9 @@ import (
 )
 
 // commands is what can be typed, or be in a script.
-const commands = `kill N         kill -9 of game server N; another start takes its place after a second
+const commands = `N is a number, or crowd: the server that has most of the zone where players gather
+
+kill N         kill -9 of game server N; another start takes its place after a second
 stop N         the same, and nothing takes its place until "go N"
 go N           starts it
 pause N        has it stand still, as a virtual machine that is moved does (SIGSTOP)
@@ -24,8 +26,8 @@ nats pause N   has one stand still
 nats off       kills all three
 nats on        starts those that don't run, and wakes those that stand still
 heal           ends all of that
-gather ZONE    three of four players walk about in the zone, the one on its right, and the two below
-scatter        they walk everywhere again
+gather ZONE    three of four players walk about in a zone, a1 to d2, which is split then
+scatter        they walk everywhere again, and it is merged
 quit           ends the game, with a verdict`
 
 var errQuit = errors.New("quit")
@@ -39,7 +41,11 @@ func (g *mesher) do(line string, now time.Time) error {
 	bad := fmt.Errorf("%q isn't a command; these are:\n%s", line, commands)
 	server := func(i int) *slot {
 		if i < len(words) {
-			if n, err := strconv.Atoi(words[i]); err == nil && n >= 1 && n <= servers {
+			n, err := strconv.Atoi(words[i])
+			if words[i] == "crowd" {
+				n, err = g.most(), nil
+			}
+			if err == nil && n >= 1 && n <= servers {
 				return g.slots[n-1]
 			}
 		}
@@ -58,12 +64,12 @@ func (g *mesher) do(line string, now time.Time) error {
 				return err
 			}
 		}
-		return g.natsOn(now)
+		return g.natsOn()
 	case what == "gather" && len(words) == 2:
 		return g.gather(words[1], now, bad)
 	case what == "scatter":
 		g.tell("the players scatter")
-		g.crowd = nil
+		g.leave(now)
 	case what == "nats":
 		return g.doNATS(words[1:], now, bad)
 	case s == nil:
@@ -161,7 +167,7 @@ func (g *mesher) doNATS(words []string, now time.Time, bad error) error {
 		g.natsOff(now)
 	case len(words) == 1 && words[0] == "on":
 		g.tell("NATS begins anew")
-		return g.natsOn(now)
+		return g.natsOn()
 	case len(words) == 2 && (words[0] == "kill" || words[0] == "pause"):
 		_, leader := g.nats.look()
 		n, err := strconv.Atoi(words[1])

@@ -41,7 +41,7 @@ const (
 type server struct {
 	cfg     serverConfig
 	rng     *mathrand.Rand
-	epoch   time.Time // of the Keeper's clock
+	began   time.Time // of the Keeper's clock
 	out     told
 	driver  *driver.Driver
 	world   *actorrep.World
@@ -60,6 +60,7 @@ type server struct {
 	pawns   map[uint32]*Walker // of players that play here
 	spans   map[uint32]*span   // by actor
 	told    map[uint32]span    // what was reported
+	epoch   uint64             // of the table that was reported
 	ready   map[string]bool    // zones with their strays
 	steps   uint64
 	late    time.Duration
@@ -84,7 +85,7 @@ type guest struct {
 
 // playServer is the life of a game server.
 func playServer() error {
-	s := &server{out: told{json.NewEncoder(os.Stdout)}, rng: mathrand.New(mathrand.NewPCG(mathrand.Uint64(), 1)), epoch: time.Now(), inbox: make(chan []byte, 4096), borders: map[int]*border{}, again: map[int]time.Time{},
+	s := &server{out: told{json.NewEncoder(os.Stdout)}, rng: mathrand.New(mathrand.NewPCG(mathrand.Uint64(), 1)), began: time.Now(), inbox: make(chan []byte, 4096), borders: map[int]*border{}, again: map[int]time.Time{},
 		guests: map[uint64]*guest{}, pawns: map[uint32]*Walker{}, spans: map[uint32]*span{}, told: map[uint32]span{}, ready: map[string]bool{}}
 	orders, err := orders[order](&s.cfg)
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *server) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	s.keeper, err = mesh.NewKeeper(mesh.KeeperConfig{Zone: s.zone, Plan: plan(), Zones: s.cfg.Zones, Deals: game{s}, Server: s.players, Lease: lease, Away: s.cfg.Away, Spread: spread, Weight: weight, Checkpoint: 2 * time.Second,
+	s.keeper, err = mesh.NewKeeper(mesh.KeeperConfig{Zone: s.zone, Plan: plan(), Zones: s.cfg.Zones, Deals: game{s}, Server: s.players, Lease: lease, Away: s.cfg.Away, Spread: spread, Weight: s.weight, Split: s.cfg.Split, Checkpoint: 2 * time.Second,
 		Save: func(a mesh.Actor) []byte { return a.(*Walker).save().encode() }})
 	if err != nil {
 		return err
@@ -306,12 +307,11 @@ func (s *server) left(c *driver.Conn) {
 	}
 }
 
-// enter makes a new player's walker, in a zone of this server's.
+// enter makes a new player's walker, in a square of this server's.
 func (s *server) enter(player uint32) {
-	at := -1
-	names := plan().Servers
-	for i := range names {
-		if j := (i + int(player)) % len(names); s.keeper.Holds(names[j]) > 0 {
+	at, t := -1, s.zone.Table()
+	for i := range squares {
+		if j := (i + int(player)) % squares; t.At(middle(j)) == s.cfg.ID {
 			at = j
 		}
 	}
@@ -329,9 +329,10 @@ func (s *server) enter(player uint32) {
 	s.fail(s.keeper.Keep(w, func(err error) { w.kept = w.kept || err == nil }))
 }
 
-// place puts a walker into a zone.
-func (s *server) place(w *Walker, zone int) {
-	w.X, w.Y = cell*(float64(zone%columns)+0.2+0.6*s.rng.Float64()), cell*(float64(zone/columns)+0.2+0.6*s.rng.Float64())
+// place puts a walker into a square.
+func (s *server) place(w *Walker, square int) {
+	x, y := middle(square)
+	w.X, w.Y = x+side*0.6*(s.rng.Float64()-0.5), y+side*0.6*(s.rng.Float64()-0.5)
 	w.toX, w.toY = w.X, w.Y
 }
 
@@ -342,9 +343,9 @@ func (s *server) populate() {
 			continue
 		}
 		s.ready[name] = true
-		for range strays {
+		for n := range strays {
 			w := &Walker{}
-			s.place(w, i)
+			s.place(w, quarter(i, n%quarters))
 			s.fail(s.world.Spawn(w))
 			s.fail(s.zone.Own(w, 1))
 		}
@@ -354,7 +355,7 @@ func (s *server) populate() {
 // tick reports whether the server's lease is over.
 func (s *server) tick(now time.Time) bool {
 	began := now.UnixNano()
-	kv.Tick(s.keeper, s.store, now.Sub(s.epoch)) // not the driver's Time: a lease runs out while the process stands still
+	kv.Tick(s.keeper, s.store, now.Sub(s.began)) // not the driver's Time: a lease runs out while the process stands still
 	if s.keeper.Over() {
 		return true
 	}
@@ -441,12 +442,12 @@ func (s *server) endBorder(start int) {
 
 // report tells the first process how it is here.
 func (s *server) report(over bool) error {
-	r := report{Start: s.cfg.Start, Zones: map[string]uint64{}, Over: over, Away: s.keeper.Away(), Late: s.late, Given: s.zone.Counters.Given, Travels: s.players.Counters.Moved,
+	r := report{Start: s.cfg.Start, Over: over, Away: s.keeper.Away(), Late: s.late, Given: s.zone.Counters.Given, Travels: s.players.Counters.Moved,
 		Restored: s.keeper.Counters.Restored, Steps: s.steps, Wrong: s.wrong}
 	s.late = 0
-	for _, name := range plan().Servers {
-		if epoch := s.keeper.Holds(name); epoch > 0 {
-			r.Zones[name] = epoch
+	if t := s.zone.Table(); t.Epoch > 1 { // else it is the one of the beginning, of this server alone
+		if r.Epoch = t.Epoch; s.epoch != t.Epoch {
+			s.epoch, r.Table = t.Epoch, &t
 		}
 	}
 	for player, w := range s.pawns {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,8 +26,8 @@ func (g *mesher) verdict() error {
 			fail("without NATS %d servers ended, and there were %d steps of actors", o.ended, o.steps)
 		}
 	}
-	if g.o.check && !slices.ContainsFunc(g.crowds, func(c *crowd) bool { return c.divided > 0 }) {
-		fail("no crowd's zones were divided")
+	if g.o.check && !slices.ContainsFunc(g.crowds, func(c *crowd) bool { return c.split > 0 && c.merged > 0 }) {
+		fail("no crowd's zone was split, and merged again")
 	}
 	for player, n := range g.logins {
 		if n != 1 {
@@ -45,12 +44,16 @@ func (g *mesher) verdict() error {
 	}
 	g.view.end()
 	for _, c := range g.crowds {
-		if c.divided > 0 {
-			fmt.Printf("a crowd gathered in zones %s, which %s: %s after %.1f s\n", strings.Join(c.zones, " "), heldBy(c.before), heldBy(c.after), c.divided.Seconds())
+		if c.split > 0 {
+			fmt.Printf("a crowd gathered in zone %s, which was split after %.1f s: of its quarters %s", c.name(), c.split.Seconds(), heldBy(c.after))
+			if c.merged > 0 {
+				fmt.Printf("; it was merged %.1f s after the crowd had been told to go", c.merged.Seconds())
+			}
+			fmt.Println()
 		}
 	}
 	for _, l := range g.losses {
-		fmt.Printf("server %d was killed with zones %s and %d actors: played again after %.2f s\n", l.number, strings.Join(l.zones, " "), len(l.actors), l.back.Seconds())
+		fmt.Printf("server %d was killed with %s and %d actors: played again after %.2f s\n", l.number, names(l.parts), len(l.actors), l.back.Seconds())
 	}
 	if len(g.returned) > 0 {
 		slices.Sort(g.returned)
@@ -58,7 +61,7 @@ func (g *mesher) verdict() error {
 			g.returned[len(g.returned)-1].Seconds())
 	}
 	for _, o := range g.outages {
-		fmt.Printf("without NATS for %.1f s: %d steps of actors, %d trades refused\n", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
+		fmt.Println(o)
 	}
 	h := &g.history
 	fmt.Printf("trades: %d done, %d refused, %d without an answer; %d reads of accounts; %d handovers of actors\n", h.trades, h.refused, h.open, h.reads, g.truth.moves)

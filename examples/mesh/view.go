@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,7 @@ import (
 // snapshot is what the map and the page show.
 type snapshot struct {
 	Seconds   float64
-	Zones     []zoneView
+	Parts     []part
 	Servers   []serverView
 	NATS      []natsView
 	Dots      []dotView
@@ -24,16 +25,11 @@ type snapshot struct {
 	Events    []string
 }
 
-type zoneView struct {
-	Name        string
-	Column, Row int
-	Server      int // 0: nobody holds it
-}
-
 type serverView struct {
-	Number                 int
-	ID, State              string
-	Zones, Players, Actors int
+	Number          int
+	ID, State       string
+	Zones, Quarters int
+	Players, Actors int
 }
 
 type natsView struct{ Name, State string }
@@ -48,10 +44,7 @@ type dotView struct {
 func (g *mesher) look(now time.Time) snapshot {
 	h := &g.history
 	v := snapshot{Seconds: now.Sub(g.began).Seconds(), Handovers: g.truth.moves, Trades: h.trades, Refused: h.refused, Open: h.open, Reads: h.reads}
-	holder := g.holders()
-	for i, name := range plan().Servers {
-		v.Zones = append(v.Zones, zoneView{name, i % columns, i / columns, holder[name]})
-	}
+	v.Parts = g.parts()
 	moved := map[uint32]bool{}
 	for _, m := range g.truth.handovers {
 		if now.Sub(m.At) < time.Second {
@@ -64,12 +57,21 @@ func (g *mesher) look(now time.Time) snapshot {
 		}
 		x := serverView{Number: s.number, State: "gone"}
 		if p := s.now; p != nil {
-			x.ID, x.State, x.Zones, x.Players, x.Actors = p.id, "plays", len(p.last.Zones), len(p.last.Plays), len(p.last.Dots)
+			x.ID, x.State, x.Players, x.Actors = p.id, "plays", len(p.last.Plays), len(p.last.Dots)
 			switch {
 			case p.peer == nil || p.last.Start == 0:
 				x.State = "begins"
 			case p.last.Away:
 				x.State = "plays without the store"
+			}
+			for _, part := range v.Parts {
+				switch {
+				case part.Server != s.number:
+				case part.Wide > 1:
+					x.Zones++
+				default:
+					x.Quarters++
+				}
 			}
 			for _, d := range p.last.Dots {
 				v.Dots = append(v.Dots, dotView{d.X, d.Y, int(d.Player), s.number, moved[d.Actor]})
@@ -111,23 +113,13 @@ var paint = []string{"", "\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m"}
 
 // picture draws a snapshot into so many columns and lines at most, from 50 by 20 on.
 func (v *snapshot) picture(width, height int, colors bool) []string {
-	side := max((width-1)/columns, 6) // of a zone, with the border at its left
+	wide := max((width-1)/across, 6) // of a square, with the border at its left
 	below := 3 + len(v.Servers)
-	tall := min(max((height-below-4)/rows, 3), max(side/2, 3)) // with the border above
-	grid := make([][]rune, rows*tall+1)
+	tall := min(max((height-below-4)/(2*rows), 3), max(wide/2, 3)) // with the border above
+	grid := make([][]rune, 2*rows*tall+1)
 	owner := make([][]int, len(grid))
 	for y := range grid {
-		grid[y], owner[y] = slices.Repeat([]rune{' '}, columns*side+1), make([]int, columns*side+1)
-		for x := range grid[y] {
-			switch atX, atY := x%side == 0, y%tall == 0; {
-			case atX && atY:
-				grid[y][x] = '+'
-			case atX:
-				grid[y][x] = '|'
-			case atY:
-				grid[y][x] = '-'
-			}
-		}
+		grid[y], owner[y] = slices.Repeat([]rune{' '}, across*wide+1), make([]int, across*wide+1)
 	}
 	put := func(x, y int, text string, server int) {
 		for _, c := range text {
@@ -137,10 +129,30 @@ func (v *snapshot) picture(width, height int, colors bool) []string {
 			x++
 		}
 	}
-	count := map[[2]int][2]int{}
+	in := make([]int, squares) // the part that a square is of
+	for i, p := range v.Parts {
+		left, top, width, height := p.Column*wide, p.Row*tall, p.Wide*wide, p.Wide*tall
+		for x := range width + 1 {
+			put(left+x, top, "-", 0)
+			put(left+x, top+height, "-", 0)
+		}
+		for y := range height + 1 {
+			put(left, top+y, "|", 0)
+			put(left+width, top+y, "|", 0)
+		}
+		for q := range p.Wide * p.Wide {
+			in[(p.Row+q/p.Wide)*across+p.Column+q%p.Wide] = i
+		}
+	}
+	for _, p := range v.Parts { // the corners, over other parts' sides
+		for q := range 4 {
+			put((p.Column+q%2*p.Wide)*wide, (p.Row+q/2*p.Wide)*tall, "+", 0)
+		}
+	}
+	count := make([][2]int, len(v.Parts))
 	for _, d := range v.Dots {
-		cx, cy := min(max(int(d.X/cell), 0), columns-1), min(max(int(d.Y/cell), 0), rows-1)
-		inX, inY := min(max(d.X/cell-float64(cx), 0), 0.999), min(max(d.Y/cell-float64(cy), 0), 0.999)
+		column, row := min(max(int(d.X/side), 0), across-1), min(max(int(d.Y/side), 0), 2*rows-1)
+		inX, inY := min(max(d.X/side-float64(column), 0), 0.999), min(max(d.Y/side-float64(row), 0), 0.999)
 		mark, i := ".", 1
 		if d.Player > 0 {
 			mark, i = "@", 0
@@ -148,29 +160,28 @@ func (v *snapshot) picture(width, height int, colors bool) []string {
 		if d.Moved {
 			mark = "*"
 		}
-		n := count[[2]int{cx, cy}]
-		n[i]++
-		count[[2]int{cx, cy}] = n
-		y := cy*tall + 2 + int(inY*float64(tall-2))
-		if x := cx*side + 1 + int(inX*float64(side-1)); grid[y][x] != '@' && grid[y][x] != '*' {
+		count[in[row*across+column]][i]++
+		y := row*tall + 2 + int(inY*float64(tall-2))
+		if x := column*wide + 1 + int(inX*float64(wide-1)); grid[y][x] != '@' && grid[y][x] != '*' {
 			put(x, y, mark, d.Server)
 		}
 	}
-	for _, z := range v.Zones {
-		n, title := count[[2]int{z.Column, z.Row}], fmt.Sprintf("%s:%d", z.Name, z.Server)
-		for _, more := range []string{fmt.Sprintf("%s %d@", title, n[0]), fmt.Sprintf("%s server %d, %d@ %d.", z.Name, z.Server, n[0], n[1])} {
-			if len(more) < side-1 {
+	for i, p := range v.Parts {
+		zone, quarter, _ := strings.Cut(p.Name, " ")
+		title := fmt.Sprintf("%s:%d", cmp.Or(quarter, zone), p.Server)
+		for _, more := range []string{fmt.Sprintf("%s:%d", p.Name, p.Server), fmt.Sprintf("%s:%d %d@", p.Name, p.Server, count[i][0]), fmt.Sprintf("%s server %d, %d@ %d.", p.Name, p.Server, count[i][0], count[i][1])} {
+			if len(more) < p.Wide*wide-1 {
 				title = more
 			}
 		}
-		put(z.Column*side+1, z.Row*tall+1, title, z.Server)
+		put(p.Column*wide+1, p.Row*tall+1, title, p.Server)
 	}
 	var lines []string
 	for y := range grid {
 		lines = append(lines, painted(grid[y], owner[y], colors))
 	}
 	for _, s := range v.Servers {
-		lines = append(lines, tint(fit(fmt.Sprintf("server %d %s: %d zones, %d players, %d actors  %s", s.Number, s.State, s.Zones, s.Players, s.Actors, s.ID), width), s.Number, colors))
+		lines = append(lines, tint(fit(fmt.Sprintf("server %d %s: %d zones, %d quarters, %d players, %d actors  %s", s.Number, s.State, s.Zones, s.Quarters, s.Players, s.Actors, s.ID), width), s.Number, colors))
 	}
 	nats := "NATS"
 	for _, n := range v.NATS {
@@ -268,20 +279,30 @@ func (v *viewer) show(now time.Time) {
 	}
 }
 
-// line is a snapshot in one line. Of zones it has the servers' numbers, row by row.
+// line is a snapshot in one line. Of the squares it has the servers' numbers, row by row, and then which zones are split.
 func (v *snapshot) line() string {
+	var owners [squares]int
+	split := ""
+	for _, p := range v.Parts {
+		for q := range p.Wide * p.Wide {
+			owners[(p.Row+q/p.Wide)*across+p.Column+q%p.Wide] = p.Server
+		}
+		if zone, where, _ := strings.Cut(p.Name, " "); where == "nw" {
+			split += ", " + zone + " is split"
+		}
+	}
 	zones := ""
-	for _, z := range v.Zones {
-		if z.Column == 0 {
+	for i, server := range owners {
+		if i%across == 0 {
 			zones += " "
 		}
-		zones += fmt.Sprint(z.Server)
+		zones += fmt.Sprint(server)
 	}
 	var players []string
 	for _, s := range v.Servers {
 		players = append(players, fmt.Sprint(s.Players))
 	}
-	return fmt.Sprintf("%6.1f s  zones%s, players %s, %d handovers, %d trades, %d refused, %d unknown", v.Seconds, zones, strings.Join(players, "+"), v.Handovers, v.Trades, v.Refused, v.Open)
+	return fmt.Sprintf("%6.1f s  zones%s%s, players %s, %d handovers, %d trades, %d refused, %d unknown", v.Seconds, zones, split, strings.Join(players, "+"), v.Handovers, v.Trades, v.Refused, v.Open)
 }
 
 // size asks the terminal how large it is, now and then.

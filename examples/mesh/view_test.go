@@ -9,11 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// TestPicture: the map fits terminals of all sizes, shows each zone with its server and every actor, and is plain without colours.
+// TestPicture: the map fits terminals of all sizes, shows each zone, or each quarter of one that is split, with its server and every actor, and is plain without colours.
 func TestPicture(t *testing.T) {
 	v := snapshot{Seconds: 100}
 	for i, name := range plan().Servers {
-		v.Zones = append(v.Zones, zoneView{name, i % columns, i / columns, i % 5})
+		if i != 1 {
+			v.Parts = append(v.Parts, part{name, 2 * (i % columns), 2 * (i / columns), 2, i % 5})
+		}
+	}
+	for q, where := range []string{"nw", "ne", "sw", "se"} {
+		v.Parts = append(v.Parts, part{"b1 " + where, 2 + q%2, q / 2, 1, 1 + q})
 	}
 	for i := range 4 {
 		v.Servers = append(v.Servers, serverView{Number: i + 1, ID: fmt.Sprint("server", i), State: "plays without the store, partly cut off"})
@@ -40,18 +45,22 @@ func TestPicture(t *testing.T) {
 					t.Errorf("%v: %q has %d characters", size, l, utf8.RuneCountInString(l))
 				}
 			}
-			titles := []string{"a1:0", "b1:1"}
+			titles := []string{"a1", "nw:1", "ne:2", "sw:3", "se:4"}
 			if size[0] == 200 {
-				titles = []string{"a1 server 0", "b1 server 1"}
+				titles = []string{"a1 server 0", "b1 nw server 1", "b1 se server 4"}
 			}
-			for _, want := range []string{titles[0], titles[1], "@", ".", "*", "server 4", "NATS"} {
+			for _, want := range append(titles, "@", ".", "*", "server 4", "NATS") {
 				if !strings.Contains(text, want) {
 					t.Errorf("%v: no %q:\n%s", size, want, text)
 				}
 			}
+			wide := strings.IndexByte(lines[0][1:], '+') + 1 // of a whole zone
+			if strings.Count(lines[0], "+") != columns+2 || lines[0][wide+wide/2] != '+' || lines[1][wide/2] == '|' || lines[1][wide+wide/2] != '|' {
+				t.Errorf("%v: b1 alone has quarters:\n%s", size, text)
+			}
 		}
 	}
-	if l := v.line(); strings.Contains(l, "\x1b") || !strings.Contains(l, "zones 01234012 ") {
+	if l := v.line(); strings.Contains(l, "\x1b") || !strings.Contains(l, "zones 00122233 00342233 44001122 44001122, b1 is split, ") {
 		t.Error(l)
 	}
 }
@@ -74,7 +83,7 @@ func TestScript(t *testing.T) {
 	for i := range g.slots {
 		g.slots[i] = &slot{number: i + 1}
 	}
-	for _, bad := range []string{"kil 2", "kill", "kill 0", "kill 5", "cut 2 2", "cut 2 x", "cut 2 to", "cut 2 from 2", "cut 2 to 3 4", "cut 2 3 to", "nats", "nats eat 1", "gather", "gather i1", "gather a5"} {
+	for _, bad := range []string{"kil 2", "kill", "kill 0", "kill 5", "cut 2 2", "cut 2 x", "cut 2 to", "cut 2 from 2", "cut 2 to 3 4", "cut 2 3 to", "nats", "nats eat 1", "gather", "gather e1", "gather a3", "kill crowd", "cut crowd"} {
 		if g.do(bad, time.Now()) == nil {
 			t.Errorf("%q is a command", bad)
 		}

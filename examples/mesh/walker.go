@@ -10,23 +10,23 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
-// The plane, and how it is divided. Zones are named a1 to h4.
+// The plane, and how it is divided. Zones are named a1 to d2. By its hysteresis a zone's quarters are not split again.
 const (
-	cell       = 50.0
-	columns    = 8
-	rows       = 4
+	cell       = 100.0
+	columns    = 4
+	rows       = 2
 	margin     = 30.0
-	hysteresis = 4.0
+	hysteresis = 7.0
 
 	servers = 4
 	step    = 50 * time.Millisecond // a tick of a server and of the bots
-	stride  = 1.0                   // of a walker in a tick
+	stride  = 1.5                   // of a walker in a tick
 	lease   = 2 * time.Second
-	spread  = 3 * time.Second
-	strays  = 1 // walkers of a zone at the beginning that are nobody's
+	spread  = time.Second
+	strays  = 4 // walkers of a zone at the beginning that are nobody's
 )
 
-// plan is the zones. Each server begins with a quarter of the columns.
+// plan is the zones. Each server begins with a column.
 func plan() mesh.Table {
 	t := mesh.Table{Cell: cell, Columns: columns}
 	for row := range rows {
@@ -39,12 +39,25 @@ func plan() mesh.Table {
 
 func zoneName(column, row int) string { return string([]byte{'a' + byte(column), '1' + byte(row)}) }
 
-// weight is what a walker costs the server that plays it: a player's has a connection. It looks at what is replicated, as the walker may be another server's still.
-func weight(a mesh.Actor) float64 {
-	if a.(*Walker).Player > 0 {
-		return 10
+// splitAt is what a zone weighs that is split: three quarters of what the crowd weighs, in which a player has a third of the others near it. What is merged weighs half of that at most.
+func splitAt(players int) float64 {
+	n := 0.75 * float64(players)
+	return 0.75 * n * (1 + n/3)
+}
+
+// weight is what a walker costs the server that plays it: a player's has a connection, and is told of those that are near it. It looks at what is replicated, as the walker may be another server's still.
+func (s *server) weight(a mesh.Actor) float64 {
+	w := a.(*Walker)
+	if w.Player == 0 {
+		return 0.5
 	}
-	return 1
+	n := 0.0
+	for o := range s.world.All {
+		if o, is := o.(*Walker); is && o.Player != 0 && max(o.X-w.X, w.X-o.X, o.Y-w.Y, w.Y-o.Y) < margin {
+			n++
+		}
+	}
+	return n
 }
 
 // Walker is an actor: a player's, or a stray.
@@ -144,6 +157,7 @@ type serverConfig struct {
 	URL           string   // of NATS
 	Zones         []string // that it takes at first
 	Away          time.Duration
+	Split         float64 // KeeperConfig.Split
 }
 
 // peer is a game server as the others know it.
@@ -175,9 +189,10 @@ type dot struct {
 // report is what a game server tells the first process.
 type report struct {
 	Start     int
-	Peer      *peer             `json:",omitempty"` // it has begun
-	Zones     map[string]uint64 // that it holds, with their epochs
-	Plays     []uint32          // players
+	Peer      *peer       `json:",omitempty"` // it has begun
+	Epoch     uint64      // of its table; 0: it hasn't one yet
+	Table     *mesh.Table `json:",omitempty"` // when it is another one than before
+	Plays     []uint32    // players
 	Dots      []dot
 	Spans     []span
 	Unsettled int  // deals
