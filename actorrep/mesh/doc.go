@@ -111,7 +111,7 @@
 // # Zones: one world, many authorities
 //
 // A [Zone] runs beside each server. A [Table] divides the plane among the servers, in a grid whose cells may be divided further, and each actor has one authority: the server that may change it. Every server mirrors what is
-// its neighbours' within a margin beyond its border, so a client, which is connected with one server, sees one world. An actor is a struct that embeds [Body] instead of actorrep.Base. It has
+// its neighbours' within a margin beyond its border, so a client, which is connected with one server, sees one world. Zone.Table tells who has what now. An actor is a struct that embeds [Body] instead of actorrep.Base. It has
 // the same id at all servers (actorrep.Config.IDs), so a reference is right wherever its actor is.
 //
 //	   the plane                            server1                                server2
@@ -266,6 +266,8 @@
 //
 // A server says of each part of its own whether it is calm: that it has weighed less than a 16th of Split, in the mean of four Spreads, and not more than twice that since. That changes no epoch and no table. When four quarters are calm, the holder of the first one
 // merges them. So what was merged weighs half of Split at most, and isn't split again as an actor comes by.
+//
+// The program examples/mesh shows it: players gather in a zone, which is split among servers, and merged when they have left, while servers are killed.
 //
 //	sides                       of a quarter: at least a quarter of Margin and Hysteresis together, four times Hysteresis, and a 256th of the cell. A server with a larger Margin takes what another one has split
 //	parts of a zone             128; above, it isn't split further

@@ -1,5 +1,5 @@
-// Mesh is one world on four game servers, each a process of its own, whose store is a NATS cluster of three processes. The plane has 32 zones, which servers hold by lease; players (bots) walk over it and
-// travel from server to server, and trade with each other wherever they are. Where they gather, the zones are divided among the servers. Kill any of it, cut it off, and see who takes over. A map in the terminal shows it, and a page, whose address is printed.
+// Mesh is one world on four game servers, each a process of its own, whose store is a NATS cluster of three processes. The plane has 8 zones, which servers hold by lease; players (bots) walk over it and
+// travel from server to server, and trade with each other wherever they are. Where they gather, the zone is split into quarters, which go to several servers, and when they have left it is merged. Kill any of it, cut it off, and see who takes over. A map in the terminal shows it, and a page, whose address is printed.
 //
 //	go run .
 //	go run . -players 40 -http 127.0.0.1:8080
@@ -7,7 +7,7 @@
 //	go run . -check                # a minute with kills, then a verdict
 //	go run . -check -outage 60s    # the same, with NATS away for a minute
 //
-// The verdict: the crowd's zones were divided among servers; what a killed server had was played again within 5 s; each actor had one authority at any time, by what servers did and clients saw; the history of all trades and reads is one that a
+// The verdict: the crowd's zone was split among servers, and merged; what a killed server had was played again within 5 s; each actor had one authority at any time, by what servers did and clients saw; the history of all trades and reads is one that a
 // single store could have given, so that nothing was lost, doubled or told before it was safe; gold and gems are what they were; everybody plays, and nobody had to log in again.
 package main
 
