@@ -379,7 +379,7 @@ func (c *Class[A, I]) simulate(now time.Duration) {
 
 // holds reports whether the player still possesses the actor.
 func (c *Class[A, I]) holds(p *pawn[A, I]) bool {
-	if p.gone || p.base.World() != c.world {
+	if p.gone || p.base.World() != c.world || p.base.GUID() != p.id {
 		return false
 	}
 	if c.world.IsServer() {
@@ -394,8 +394,8 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 		return
 	}
 	delete(c.byActor, p.actor)
-	if c.world.IsServer() && p.base.World() == c.world {
-		p.base.SetAutonomous(false) // else another owner wouldn't get the simulated fields
+	if in := p.base.World(); c.world.IsServer() && (in == c.world || in == nil) {
+		p.base.SetAutonomous(false) // else another owner wouldn't get the simulated fields, of the actor spawned again either
 	}
 }
 

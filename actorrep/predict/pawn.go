@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -16,6 +17,7 @@ import (
 type pawn[A Mover[I], I any] struct {
 	actor  A
 	base   *actorrep.Base
+	id     netguid.GUID   // with which it was possessed: an actor that was destroyed may be spawned again
 	at     unsafe.Pointer // the actor's struct
 	number uint8          // of the possession
 	gone   bool
@@ -49,7 +51,8 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 	if old := c.byActor[a]; old != nil {
 		old.gone = true // the next Tick forgets it
 	}
-	p := &pawn[A, I]{actor: a, base: baseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number, step: c.step}
+	b := baseOf(a)
+	p := &pawn[A, I]{actor: a, base: b, id: b.GUID(), at: reflect.ValueOf(a).UnsafePointer(), number: number, step: c.step}
 	c.byActor[a] = p
 	c.pawns = append(c.pawns, p)
 	return p

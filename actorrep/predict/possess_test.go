@@ -116,6 +116,49 @@ func TestSetOwnerEndsPossession(t *testing.T) {
 	require.NotNil(t, own(b.World))
 }
 
+// TestSpawnedAgainIsNobodys: a possession ends when its actor is destroyed, also when that is spawned again: at once, or after a Tick. Whoever owns it then, and doesn't
+// possess it, sees it as all do.
+func TestSpawnedAgainIsNobodys(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		for _, another := range []bool{false, true} {
+			s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, right())
+			a, b := s.join(), s.join()
+			server, _ := s.spawn(a, vec{X: -10})
+			require.NoError(t, s.Server.Destroy(server))
+			if later {
+				s.step()
+				s.step()
+			}
+			if another {
+				server.SetOwner(b.Peer)
+			}
+			require.NoError(t, s.Server.Spawn(server))
+			s.step()
+			require.False(t, s.class.Predicting(server))
+			at := server.Pos.X
+			for range 60 {
+				s.step()
+			}
+			require.Equal(t, at, server.Pos.X, "nobody moves it")
+			for range 30 {
+				server.Pos.X += 0.1
+				s.step()
+			}
+			for range 30 {
+				s.step()
+			}
+			for _, l := range s.Lines {
+				seen, ok := l.World.Find(server.GUID()).(*runner)
+				require.True(t, ok)
+				require.InDelta(t, server.Pos.X, seen.Pos.X, 0.01, "later %v, another's %v", later, another)
+			}
+			owner := map[bool]*rig.Line{false: a, true: b}[another]
+			require.NoError(t, s.class.Possess(server, owner.Peer, s.Now))
+			s.until("played", func() bool { return server.Pos.X > at+6 })
+		}
+	}
+}
+
 // TestPossessedIsAwake: an actor that is put to sleep while somebody plays it is woken, and played on.
 func TestPossessedIsAwake(t *testing.T) {
 	s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, right())
