@@ -409,6 +409,9 @@ func (c *Class[A, I]) Predicting(a A) bool {
 	return p != nil && !p.left && (p.client == nil || p.done != 0)
 }
 
+// silence is after how long without inputs Explain says so.
+const silence = time.Second
+
 // Explain says in words who moves an actor, and what is missing when nobody does.
 func (c *Class[A, I]) Explain(a A) string {
 	b, p := baseOf(a), c.byActor[a]

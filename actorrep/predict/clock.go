@@ -151,12 +151,11 @@ func (k *clock) advance(now, stepped time.Duration) (local, shared time.Duration
 	return k.local, k.follower.Advance(k.local, k.target(k.local))
 }
 
-// takeBack is told that the ticks after a time are made again. The server may have the first inputs of those that aren't far ahead: what it tells of them means nothing.
+// takeBack is told that the ticks after a time are made again. The server may have the first inputs of some: what it tells of them means nothing. The others are
+// overwritten before their time comes.
 func (k *clock) takeBack(to time.Duration) {
 	for i := range k.ticks {
-		if m := &k.ticks[i]; m.at > to+keptTicks*k.step {
-			*m = madeTick{}
-		} else if m.at > to {
+		if m := &k.ticks[i]; m.at > to {
 			m.known = false
 		}
 	}

@@ -220,10 +220,10 @@ const partsPerUpdate = 2
 func (c *Class[A, I]) tellStates(tick time.Duration) (failed error) {
 	g := c.group
 	for _, p := range c.pawns {
-		m := g.byBase[p.base]
-		if p.server == nil || !c.holds(p) || !p.begun || m == nil || m.stateBits == 0 || !p.peer.IsRelevant(p.actor) || g.told[p.peer] == tick {
+		if !p.begun || !c.holds(p) || !p.peer.IsRelevant(p.actor) || g.told[p.peer] == tick {
 			continue
 		}
+		m := g.byBase[p.base]
 		g.told[p.peer] = tick // a player with several actors gets one update
 		for range partsPerUpdate {
 			c.w.Reset(c.out.data[:])

@@ -26,14 +26,13 @@ type pawn[A Mover[I], I any] struct {
 	peer      *actorrep.Peer // on a server
 	server    *prediction.Server[snapshot, I]
 	corrected uint8         // number of the last correction that the world's observer was told of
-	off       []string      // names of the numbers that the next one is about
+	off       []string      // names of the numbers that the next one is about; none when it is for an input that hasn't come
 	begun     bool          // the first reply is sent
 	told      uint8         // number of the last possession of the actor of which a reply was sent
 	asked     bool          // a reliable reply is in flight; it opens the actor if needed
 	heard     time.Duration // time of the last moves
 	apart     time.Duration // how far the game's time is from the connection's
 	ticked    time.Duration // the game's time of the last Tick
-	nudged    bool          // since then a correction was sent for the silence
 	last      snapshot      // the fields after the last simulation; a difference was made by the game
 
 	// In a group.
@@ -192,7 +191,7 @@ func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) err
 		return nil
 	}
 	p.apart = max(p.apart, p.ticked-call.Now)
-	p.heard, p.nudged, p.asked = call.Now+p.apart, false, false
+	p.heard, p.asked = call.Now+p.apart, false
 	err := p.server.Receive(p.heard, c.reader(&m))
 	if p.server.Counters.Malformed > 1 {
 		return nil // told once: a client could fill a log with these
@@ -231,10 +230,6 @@ func (c *Class[A, I]) settle(p *pawn[A, I]) {
 	c.state.store(p.at, &p.last)
 }
 
-// silence is how long a server waits for moves before it sends the actor's state again. The client may have lost the
-// actor, because it wasn't relevant or slept, and have it again.
-const silence = time.Second
-
 // answer is the server's part of Tick for one player's actor.
 func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	p.tellTime(now)
@@ -249,10 +244,6 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	if p.begun && !p.peer.IsRelevant(p.actor) {
 		return nil
 	}
-	if now-p.heard >= silence && !p.nudged {
-		p.nudged = true
-		p.server.Correct() // sent once a second until the client answers
-	}
 	ok, err := c.write(p, func(w *bitio.Writer) (bool, error) {
 		c.writeTiming(p, w)
 		return p.server.Reply(now, w)
@@ -263,7 +254,6 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	if n, apart := p.server.LastCorrection(); c.group == nil && n != p.corrected {
 		p.corrected = n
 		corrected(c.world, p.actor, p.peer, apart, p.off)
-		p.off = p.off[:0] // a correction for an input that hasn't come has none
 	}
 	if p.begun {
 		switch err = c.reply.Call(p.actor, c.out); {
