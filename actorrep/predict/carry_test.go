@@ -52,13 +52,13 @@ type town struct {
 	drawn   float64
 }
 
-func newTown(t *testing.T, seed uint64, set netsim.Settings) *town {
+func newTown(t *testing.T, seed uint64, set netsim.Settings, options ...actorrep.ClassOption) *town {
 	s := &town{t: t}
 	taken = nil
 	for i := range s.rigs {
 		var err error
 		s.rigs[i] = rig.New(t, seed+uint64(i), set, actorrep.Config{IDs: netguid.Share{Server: uint32(i), Servers: 2}}, func(w *actorrep.World) error {
-			s.servers[i], err = predict.Register(w, "Courier", predict.Config[*courier, step]{})
+			s.servers[i], err = predict.Register(w, "Courier", predict.Config[*courier, step]{}, options...)
 			return err
 		})
 		s.rigs[i].Now += time.Duration(i) * (77*time.Hour + 5*time.Millisecond) // another clock
@@ -66,7 +66,7 @@ func newTown(t *testing.T, seed uint64, set netsim.Settings) *town {
 			s.clients[i], err = predict.Register(w, "Courier", predict.Config[*courier, step]{Input: func(*courier) step {
 				s.input.N++
 				return s.input
-			}})
+			}}, options...)
 			return err
 		})
 	}

@@ -146,6 +146,12 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, s.class.Explain(r), "since Possess")
 	require.Contains(t, client.Explain(own(l.World)), "never calls")
 	frames(2*time.Second, true)
+	onlooker := s.JoinOther(func(w *actorrep.World) (err error) {
+		s.clients[w], err = predict.Register(w, "Runner", config{})
+		return err
+	})
+	s.until("seen", func() bool { return onlooker.World.Find(r.GUID()) != nil })
+	require.Equal(t, "another player's, or nobody's", s.clients[onlooker.World].Explain(onlooker.World.Find(r.GUID()).(*runner)), "it needs no Input for that")
 	require.Equal(t, "its player moves it", s.class.Explain(r))
 	require.Contains(t, client.Explain(own(l.World)), "this end's player moves it")
 	frames(3*time.Second, false)

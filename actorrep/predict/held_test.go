@@ -307,6 +307,8 @@ func TestRegisterRefuses(t *testing.T) {
 	refused(err, ErrClass, "")
 	_, err = Register(w, "Many", Config[*manyNumbers, aim]{})
 	refused(err, ErrClass, "over 32 numbers")
+	_, err = Register(w, "Input", Config[*heavy[badInput], badInput]{})
+	refused(err, ErrClass, "input predict.badInput")
 	_, err = Register(w, "Gun", Config[*gun, aim]{MaxForced: 3*time.Second + 1})
 	refused(err, ErrConfig, "MaxForced")
 	_, err = Register(w, "Gun", Config[*gun, aim]{MaxForced: -1})
@@ -336,6 +338,10 @@ type badTag struct {
 }
 
 func (*badTag) Simulate(aim, time.Duration) {}
+
+type badInput struct {
+	X float64 `net:"q=nothing"`
+}
 
 type manyNumbers struct {
 	actorrep.Base
@@ -455,34 +461,4 @@ func TestSpawnsLetGo(t *testing.T) {
 	s.Tick(time.Second)
 	require.Equal(t, []int{0, 1, 2}, denied)
 	require.Equal(t, make([]waitingSpawn[*int], 3), s.waiting[:3])
-}
-
-// TestClockGoesOnInAnotherWorld: the clock of a client that follows its player to another server runs as the one of the server that it leaves, by the other world's time.
-func TestClockGoesOnInAnotherWorld(t *testing.T) {
-	const step, offset = 16666 * time.Microsecond, 90 * time.Minute
-	run := func(k *clock, now time.Duration, frames int) (at []time.Duration) {
-		for i := range frames {
-			now += step + time.Duration(i%5)*time.Millisecond
-			local, shared := k.advance(now, now)
-			require.Equal(t, local, k.atStep(now))
-			k.made(shared-shared%step, local, shared)
-			k.hear(timing{told: true, tick: uint8(k.newest / step), early: time.Duration(i%7-2) * 4 * time.Millisecond, step: step}, shared)
-			at = append(at, shared)
-		}
-		return at
-	}
-	k, other := &clock{}, &clock{}
-	now := time.Hour
-	k.advance(now, now)
-	other.advance(now+3*time.Second, now+3*time.Second) // the games' times may differ by a constant
-	k.begin(k.local, 2*time.Hour, 50*time.Millisecond, step)
-	run(k, now, 200)
-	end := k.game
-	other.local = k.local + offset
-	other.game, other.stepped = end+3*time.Second, end+3*time.Second
-	c := k.copy(offset, other)
-	want, got := run(k, end, 300), run(c, end+3*time.Second, 300)
-	for i := range want {
-		require.InDelta(t, want[i], got[i], float64(10*time.Microsecond), "frame %d", i)
-	}
 }

@@ -69,8 +69,9 @@ func TestServerOfManyActors(t *testing.T) {
 		return client.receiveReply(actorrep.Call{World: world, Now: r.Now}, mine(g), reply(client, 200, r.Now, 1))
 	}
 	require.Len(t, client.pawns, maxPossessed)
-	last := others[len(others)-1]
+	last, strange := others[len(others)-1], client.Counters().Strange
 	require.ErrorIs(t, receive(last), ErrManyPossessed)
+	require.Equal(t, strange+1, client.Counters().Strange)
 	require.Len(t, client.pawns, maxPossessed)
 	require.NoError(t, server.Possess(first, player, r.Now), "what it has it may get again")
 	require.NoError(t, receive(others[0]))

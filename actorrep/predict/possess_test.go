@@ -87,6 +87,12 @@ func TestWhoIsNoPlayer(t *testing.T) {
 		require.Nil(t, r.Owner())
 		require.False(t, s.class.Predicting(r))
 	}
+	freed := &runner{}
+	require.NoError(t, s.Server.SpawnIn(r, freed))
+	require.ErrorIs(t, s.class.Possess(freed, l.Peer, s.Now), predict.ErrNoPlayer, "its parent is nobody's")
+	require.NoError(t, s.Server.Destroy(freed))
+	require.NoError(t, s.Server.Spawn(freed))
+	require.Nil(t, freed.Owner(), "when it is an actor of its own, either")
 	require.ErrorIs(t, s.class.Possess(part, l.Peer, s.Now), predict.ErrNoPlayer, "its parent is nobody's")
 	require.NoError(t, s.class.Possess(r, l.Peer, s.Now))
 	require.NoError(t, s.class.Possess(part, l.Peer, s.Now), "its parent is that player's")
