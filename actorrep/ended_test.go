@@ -157,3 +157,42 @@ func TestActorsOfAnEndedConnection(t *testing.T) {
 	w.Server.Consistent(t)
 	require.Zero(t, w.Server.Len())
 }
+
+// heard notes the calls that an observer hears of.
+type heard struct {
+	openings
+	calls []bridge.Call
+}
+
+func (h *heard) Called(c bridge.Call) { h.calls = append(h.calls, c) }
+
+// TestUnreliableCallsAreObserved: an observer at a server hears of each unreliable call that goes to a client once, with the packet that it is in.
+func TestUnreliableCallsAreObserved(t *testing.T) {
+	hail := actorrep.MulticastRPC(func(actorrep.Call, *rock, uint8) error { return nil })
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("rock", (*rock)(nil), actorrep.RPCs{"Hail": hail}))
+	})
+	var h heard
+	bridge.Observe.(func(*actorrep.World, bridge.Observer))(w.Server, &h)
+	w.join()
+	a := &rock{Size: 1}
+	require.NoError(t, w.Server.Spawn(a))
+	w.converge()
+	for range 10 { // its opening is acked
+		w.Step()
+	}
+	for n := range 8 {
+		h.calls = nil
+		require.NoError(t, hail.Call(a, uint8(n)))
+		if n%2 == 0 {
+			a.Size++ // it goes with a value
+		}
+		w.Step()
+		require.Len(t, h.calls, 1)
+		c := h.calls[0]
+		require.Positive(t, c.Packet)
+		require.Equal(t, []any{a.GUID(), "rock", "Hail", false, false, ""}, []any{c.Actor, c.Class, c.Procedure, c.Reliable, c.Came, c.Refused})
+		w.Step()
+		require.Len(t, h.calls, 1)
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -126,4 +127,101 @@ func TestCallsOfAFormerOwner(t *testing.T) {
 	a.SetOwner(p.l.peer)
 	p.l.peer.lacks = []bool{true}
 	require.ErrorIs(t, whisper.Call(a, 3), ErrNoClass)
+}
+
+// TestReferringOfThoseGone: a client keeps no more of the actors that had references, and are gone, than of those that are there.
+func TestReferringOfThoseGone(t *testing.T) {
+	w := NewClient(Config{})
+	c := w.client
+	for range 5 {
+		c.refer(&Base{world: w})
+	}
+	for range 10_000 {
+		c.refer(&Base{})
+		require.LessOrEqual(t, len(c.referring), 2*(5+leastReferring))
+	}
+}
+
+// TestParentOfAnother: an actor whose parent comes after it is gone, and another one has its id, doesn't pass its parent on to that one.
+func TestParentOfAnother(t *testing.T) {
+	w := NewClient(Config{})
+	require.NoError(t, w.Register("place", (*place)(nil)))
+	base := func(id, parent netguid.GUID) *Base {
+		a := &place{}
+		w.add(a, w.classes[0], id)
+		a.mirror = &mirror{world: w, b: a.base(), guid: id, parent: parent}
+		return a.base()
+	}
+	for _, parent := range []netguid.GUID{0, 9, 5} { // of the one that has the id by then
+		child := base(3, parent)
+		w.client.wait(5, unmapped{3, -1})
+		late := base(5, 0)
+		w.client.arrived(late)
+		if parent == 5 {
+			require.Equal(t, late, child.parent)
+		} else {
+			require.Nil(t, child.parent)
+		}
+		w.actors, w.live = nil, 0
+		clear(w.byGUID)
+	}
+}
+
+// TestDroppedCallsAreTold: how many calls a client has dropped, as too many waited for Step, is told in the next Step, once, and counted.
+func TestDroppedCallsAreTold(t *testing.T) {
+	p := newPair(t)
+	var told []error
+	p.c.cfg.Failed = func(err error) { told = append(told, err) }
+	a := p.newPupil(t)
+	p.serves(t, 4)
+	p.tell(t)
+	p.c.client.pending = make([]pendingCall, maxPendingCalls)
+	before := p.c.Counters.CallsDropped
+	for n := range uint8(3) {
+		require.NoError(t, poke.Call(a, n))
+	}
+	p.s.Step(p.now + time.Second/30)
+	for range 3 {
+		p.l.deliver()
+	}
+	require.Equal(t, before+3, p.c.Counters.CallsDropped)
+	p.c.client.pending = nil
+	for range 4 {
+		p.c.Step(p.now)
+	}
+	require.Len(t, told, 1)
+	require.ErrorIs(t, told[0], ErrCallsPending)
+	require.ErrorContains(t, told[0], "3 were")
+}
+
+// TestPlayedSleeperElsewhere: a file whose sleeping actor is at no place, or at that of another one, is refused, and changes nothing.
+func TestPlayedSleeperElsewhere(t *testing.T) {
+	p := newPair(t)
+	p.newPupil(t)
+	p.serves(t, 4)
+	there := 0
+	for place, m := range p.c.client.mirrors {
+		if m != nil {
+			require.Error(t, p.l.to.Message(bridge.Sleeper, uint32(place), bitio.NewReader(nil, 0)))
+			require.False(t, m.asleep)
+			there++
+		}
+	}
+	require.Equal(t, 1, there)
+	require.Error(t, p.l.to.Message(bridge.Sleeper, 0, bitio.NewReader(nil, 0)))
+	require.Error(t, p.l.to.Message(bridge.Sleeper, 1<<20, bitio.NewReader(nil, 0)))
+}
+
+// TestSetIsObserved: an observer at a client hears which values came.
+func TestSetIsObserved(t *testing.T) {
+	p := newPair(t)
+	a := p.newPupil(t)
+	p.serves(t, 4)
+	o := &watcher{}
+	bridge.Observe.(func(*World, bridge.Observer))(p.c, o)
+	p.serve(t)
+	o.log = nil
+	a.N++
+	p.serve(t)
+	require.Contains(t, o.log, "set "+a.guid.String()+" 1")
 }

@@ -491,3 +491,45 @@ func TestTooLargeActor(t *testing.T) {
 		}
 	}
 }
+
+// TestListOfALargeActor: when an actor that opened in several bunches changes an element of a list, the others aren't sent again.
+func TestListOfALargeActor(t *testing.T) {
+	f := newFleet(t, 1, netsim.Settings{}, actorrep.Config{})
+	l := f.join()
+	a := newLiner(f.Rand)
+	require.NoError(t, f.Server.Spawn(a))
+	f.Until(f.same)
+	for n := range 3 {
+		before := l.S.Stats().Packets.BytesSent
+		for id := range a.Cargo.All {
+			require.NoError(t, a.Cargo.Set(id, uint64(1e6+n)))
+			break
+		}
+		f.Until(f.same)
+		require.Less(t, l.S.Stats().Packets.BytesSent-before, uint64(1500))
+	}
+	require.Equal(t, 1000, l.World.Find(a.GUID()).(*liner).Cargo.Len())
+}
+
+// TestLargeActorsNewOwner: who becomes the owner of an actor amid its opening in several bunches has what only the owner gets from the first moment.
+func TestLargeActorsNewOwner(t *testing.T) {
+	f := newFleet(t, 1, netsim.Settings{}, actorrep.Config{})
+	f.Speed = 100_000
+	l := f.join()
+	for range 10 {
+		f.Step()
+	}
+	a := newLiner(f.Rand)
+	require.NoError(t, f.Server.Spawn(a))
+	for range 10 {
+		f.Step()
+	}
+	require.Equal(t, actorrep.ReasonOpening, f.Server.Explain(l.Peer, a).Reason)
+	a.SetOwner(l.Peer)
+	for l.World.Find(a.GUID()) == nil {
+		f.Step()
+	}
+	mine := l.World.Find(a.GUID()).(*liner)
+	require.True(t, mine.IsOwned())
+	require.Equal(t, a.Safe, mine.Safe)
+}

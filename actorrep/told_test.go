@@ -1692,3 +1692,78 @@ func TestOneOfNotified(t *testing.T) {
 	}
 	require.Equal(t, 11, n)
 }
+
+// TestComponentsEveryNthStep: SetUpdateEvery(a, n) has the components that an actor has by then sent in every n-th Step too.
+func TestComponentsEveryNthStep(t *testing.T) {
+	p := newPair(t)
+	a, child := p.newPupil(t), &pupil{}
+	require.NoError(t, p.s.SpawnIn(a, child))
+	p.serves(t, 8)
+	for _, n := range []int{6, 1, 3} {
+		p.l.peer.SetUpdateEvery(a, n)
+		require.Equal(t, n, p.l.peer.UpdateEvery(child))
+		p.serves(t, 8)
+		before := p.s.Counters.Updates
+		for range 60 {
+			child.N++
+			p.serve(t)
+		}
+		require.EqualValues(t, 60/n, p.s.Counters.Updates-before, "every %d", n)
+	}
+}
+
+// TestExplainOfNobodysActor: Explain of an actor without an owner names fields that nobody gets for that only where there are any.
+func TestExplainOfNobodysActor(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("place", (*place)(nil)))
+	}
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	a := &place{}
+	require.NoError(t, s.Spawn(a))
+	for i := range 8 {
+		s.Step(time.Duration(i) * time.Second / 30)
+		p.l.deliver()
+	}
+	require.Nil(t, a.Owner())
+	require.Equal(t, "up to date", s.Explain(p.l.peer, a).Text)
+}
+
+// executor runs everything on one core, and knows while it does.
+type executor struct{ runs bool }
+
+func (*executor) Workers() int { return 4 }
+func (e *executor) Run(n int, f func(i, worker int)) {
+	e.runs = true
+	for i := range n {
+		f(i, i%4)
+	}
+	e.runs = false
+}
+
+// TestRelevantIsCalledAlone: Config.Relevant, which is the game's, is never called on several cores at a time, however many pairs there are. What the world asks itself is.
+func TestRelevantIsCalledAlone(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		cores, calls := &executor{}, 0
+		cfg := Config{Parallel: cores}
+		if asks {
+			cfg.Relevant = func(*Peer, Actor) bool {
+				require.False(t, cores.runs)
+				calls++
+				return true
+			}
+		}
+		s, c := NewServer(cfg), NewClient(Config{})
+		for _, w := range []*World{s, c} {
+			require.NoError(t, w.Register("place", (*place)(nil)))
+		}
+		addLane(t, s, c)
+		for range 2 * pairsForCores {
+			require.NoError(t, s.Spawn(&place{}))
+		}
+		for i := range 5 {
+			s.Step(time.Duration(i+1) * time.Second / 30)
+		}
+		require.Equal(t, asks, calls > 2*pairsForCores)
+	}
+}
