@@ -165,6 +165,23 @@ func TestSpawnedAgainIsNobodys(t *testing.T) {
 	}
 }
 
+// TestPossessedInAnotherWorld: what becomes of an actor that was destroyed and is possessed in another world by now is no business of the former one.
+func TestPossessedInAnotherWorld(t *testing.T) {
+	s, other := newStage(t, 1, netsim.Settings{}, right()), newStage(t, 2, netsim.Settings{}, right())
+	server, _ := s.spawn(s.join(), vec{X: -10})
+	l := other.join()
+	require.NoError(t, s.Server.Destroy(server))
+	server.SetOwner(nil)
+	require.NoError(t, other.Server.Spawn(server))
+	require.NoError(t, other.class.Possess(server, l.Peer, other.Now))
+	for range 30 {
+		s.step()
+		other.step()
+	}
+	require.Equal(t, actorrep.AutonomousProxy, own(l.World).Role())
+	require.Greater(t, server.Pos.X, -9.0)
+}
+
 // TestPossessedIsAwake: an actor that is put to sleep while somebody plays it is woken, and played on.
 func TestPossessedIsAwake(t *testing.T) {
 	s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, right())
