@@ -9,7 +9,10 @@ import (
 
 func init() {
 	bridge.BaseOf = func(a Actor) *Base { return a.base() }
-	bridge.RelevancyIndex = func(a Actor) int { return int(a.base().relevancyIndex) }
+	bridge.RelevancyIndex = func(a Actor) (int, netguid.GUID) {
+		b := a.base()
+		return int(b.relevancyIndex), b.guid
+	}
 	bridge.SetRelevancyIndex = func(a Actor, i int) { a.base().relevancyIndex = int32(i) }
 	bridge.BeforeValues = func(w *World, f func(a Actor)) { w.before = append(w.before, f) }
 	bridge.Classes = func(w *World) (list []bridge.Class) {

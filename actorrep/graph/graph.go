@@ -72,12 +72,7 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 	if a == nil {
 		return nil
 	}
-	return g.item(a, relevancyIndex(a))
-}
-
-// item is the Item of an actor with this index.
-func (g *Graph) item(a actorrep.Actor, index int) *Item {
-	if index > 0 && index < len(g.items) && g.items[index] != nil && g.items[index].Actor == a {
+	if index, _ := relevancyIndex(a); index > 0 && index < len(g.items) && g.items[index] != nil && g.items[index].Actor == a {
 		return g.items[index]
 	}
 	return nil
@@ -160,9 +155,8 @@ func (g *Graph) ActorChanged(a actorrep.Actor) {
 // Stays reports whether an actor whose values have changed is where its node has it, so that ActorChanged needn't be called. Calls for different actors may
 // run at the same time.
 func (g *Graph) Stays(a actorrep.Actor) bool {
-	i := relevancyIndex(a) // that of the item is the same, but the grid's reads needn't wait for the item's
-	it := g.item(a, i)
-	return it != nil && it.node == Node(g.grid) && g.grid.stays(a, i)
+	index, id := relevancyIndex(a)
+	return g.grid.stays(a, index, id)
 }
 
 // OwnerChanged says that an actor's owner or settings changed.

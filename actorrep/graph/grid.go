@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 // Grid shows actors to connections within their cull distance. It has no bounds: only non-empty cells are stored.
@@ -65,12 +66,13 @@ const (
 	farFrom    = 3. / 4
 )
 
-// spot is an actor's position in a grid: what the tests of distance and of whether it has moved need, in one cache line.
+// spot is an actor's position in a grid: what the tests of distance and of whether it has moved need, in one cache line. Its size is a line's.
 type spot struct {
 	x, y, z      float64 // where it was placed
 	enter, leave float64 // squares of distances
 	cull         float64 // its cull distance
 	level        int32
+	id           netguid.GUID // the actor's
 	kind         spotKind
 	alone        bool // only the grid decides
 }

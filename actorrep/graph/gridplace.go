@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 // placement is which cells of a grid an actor is in.
@@ -23,7 +24,8 @@ func (b box) index(x, y int32) int32 {
 // AddActor places an actor.
 func (n *Grid) AddActor(it *Item) {
 	n.spots, n.placed = grown(n.spots, it.Index), grown(n.placed, it.Index)
-	n.spots[it.Index].alone = it.node == Node(n)
+	s := &n.spots[it.Index]
+	s.id, s.alone = baseOf(it.Actor).GUID(), it.node == Node(n)
 	n.ActorChanged(it)
 }
 
@@ -112,8 +114,12 @@ func (n *Grid) ActorChanged(it *Item) {
 	n.move(it, x, y, z, cull, level)
 }
 
-// stays reports whether an actor is in cells that hold it. It changes nothing.
-func (n *Grid) stays(a actorrep.Actor, index int) bool {
+// stays reports whether an actor is in this grid's cells, where only the grid decides, and they hold it. It changes nothing, and reads the actor and its
+// spot alone: each more is a wait for memory.
+func (n *Grid) stays(a actorrep.Actor, index int, id netguid.GUID) bool {
+	if uint(index) >= uint(len(n.spots)) || n.spots[index].id != id || !n.spots[index].alone {
+		return false
+	}
 	x, y, z, cull, located := n.location(a)
 	return located && n.holds(index, x, y, z, cull)
 }
@@ -154,7 +160,7 @@ func (n *Grid) move(it *Item, x, y, z, cull float64, level int32) {
 	if oldSpot.kind != inCells || oldSpot.level != level {
 		n.count(level, 1)
 	}
-	*s = spot{x: x, y: y, z: z, enter: enter * enter, leave: leave * leave, cull: cull, level: level, kind: inCells, alone: s.alone}
+	*s = spot{x: x, y: y, z: z, enter: enter * enter, leave: leave * leave, cull: cull, level: level, kind: inCells, alone: s.alone, id: s.id}
 	*pl = placement{box: box{cellOf(x-leave, size), cellOf(y-leave, size), cellOf(x+leave, size), cellOf(y+leave, size)}}
 	sameLevel := oldSpot.kind == inCells && oldSpot.level == level
 	i := int32(0)

@@ -16,8 +16,8 @@ var (
 	// BaseOf is the Base of an actor whose type isn't known.
 	BaseOf any // func(a actorrep.Actor) *actorrep.Base
 	// RelevancyIndex is the number that a world's Relevancy gave an actor, for its tables; 0 when it gave none, or the actor
-	// was destroyed. SetRelevancyIndex gives it.
-	RelevancyIndex    any // func(a actorrep.Actor) int
+	// was destroyed. SetRelevancyIndex gives it. The actor's GUID comes with it.
+	RelevancyIndex    any // func(a actorrep.Actor) (int, netguid.GUID)
 	SetRelevancyIndex any // func(a actorrep.Actor, i int)
 	// BeforeValues has f called on a client right before values that came for an actor are set: what shows something else in the actor's
 	// fields puts the server's values back.
