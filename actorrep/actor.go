@@ -405,6 +405,7 @@ func (b *Base) SetDormant(on bool) error {
 	b.mark(b.class.layout.All()) // what changed until now
 	b.world.reschedule(b)
 	for _, v := range b.rep.views {
+		v.setDrowsy()
 		v.wake()
 	}
 	return nil

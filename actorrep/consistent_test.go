@@ -264,6 +264,7 @@ func (c *checker) view(p *Peer, v *view) {
 	if p.lacking(v.b.class) || p.finishing || !p.ready || p.idle {
 		return
 	}
+	c.must((v.flags&drowsy != 0) == v.b.dormant && (v.flags&versioned != 0) == (v.versions != nil), "%v has flags %b", id, v.flags)
 	switch v.state {
 	case wanted:
 		c.must(v.inOpening, "%v waits for nothing", id)

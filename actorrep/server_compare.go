@@ -148,8 +148,8 @@ func (w *World) compareAll() {
 	marked := w.marked
 	w.marked = w.spare[:0]
 	for i, b := range marked {
-		if i%fetched == 0 {
-			w.fetched += fetch(marked[i:min(i+fetched, len(marked))])
+		if i%batched == 0 {
+			fetchMarked(marked[i:min(i+batched, len(marked))])
 		}
 		if b.world != w || !b.rep.marked { // it is in the list twice
 			continue
@@ -187,15 +187,16 @@ func (w *World) compareAll() {
 	c.popped = c.popped[:0]
 }
 
-// fetched is how many actors fetch reads at once. A core has some ten reads of memory under way, and what was read should
-// still be in its cache when the actors are compared.
-const fetched = 32
+// batched is how many actors are compared, and then have their views told, one after another. Before each of these what it needs is read for the whole
+// batch: the actors that have changed are anywhere in a large world, and a core that reads of several has their waits for memory overlap. A core has some
+// ten or twenty reads under way, and what was read should still be in its cache when it is needed.
+const batched = 32
 
-// fetch reads a little of each actor, so that the waits for memory overlap: those that were marked are anywhere in a large
-// world, and compared one after another each would be waited for by itself. R1 with 5,000 changes takes a tenth less time.
-// The sum has no meaning. Without it the reads would be optimized away.
-func fetch(actors []*Base) (sum int64) {
-	var reps [fetched]*replicated
+// fetchMarked, fetchShadows and fetchViews read a little of each actor. The sums have no meaning.
+//
+//go:noinline
+func fetchMarked(actors []*Base) (sum int64) {
+	var reps [batched]*replicated
 	for i, b := range actors {
 		reps[i] = b.rep
 	}
@@ -207,7 +208,43 @@ func fetch(actors []*Base) (sum int64) {
 	return sum
 }
 
-// compares is the actors that a Step compares. On one core each is compared and its views are told. On several cores
+// fetchShadows is for comparing.
+//
+//go:noinline
+func fetchShadows(batch []comparison) (sum int64) {
+	for i := range batch {
+		b := batch[i].b
+		r := b.rep
+		if r == nil {
+			continue
+		}
+		s := r.shadow
+		sum += int64(b.guid) + int64(r.lastFrame) + s.Stamp
+		if n := len(s.Words); n > 0 {
+			sum += int64(s.Words[n-1])
+		}
+	}
+	return sum
+}
+
+// fetchViews is for telling the views of those that have changed. Of many views of one actor the waits overlap anyway.
+//
+//go:noinline
+func fetchViews(batch []comparison) (sum int64) {
+	for i := range batch {
+		if it := &batch[i]; it.changed != 0 && it.b.rep != nil {
+			views := it.b.rep.views
+			for _, v := range views[:min(len(views), fetchedViews)] {
+				sum += int64(v.dirty) + int64(v.total)
+			}
+		}
+	}
+	return sum
+}
+
+const fetchedViews = 8
+
+// compares is the actors that a Step compares. On one core a batch is compared and its views are told, then the next one. On several cores
 // there are three passes. Parts of the list are compared at the same time. Then each connection learns what its acks
 // mean, and, when many views have changes, goes through all its views and marks the changes: on several cores too, since
 // no two connections have the same view. Last, what concerns the World is done for one actor after the other. The order
@@ -242,20 +279,20 @@ const (
 	partsACore = 4
 )
 
-// add compares an actor, on several cores with the others in run.
+// add compares an actor: on one core with its batch, on several cores with all the others in run.
 func (c *compares) add(w *World, b *Base) {
-	if len(w.workers) > 1 {
-		b.rep.compared = w.frame
-		c.list = append(c.list, comparison{b: b})
-		c.views += len(b.rep.views)
-		return
+	b.rep.compared = w.frame
+	c.list = append(c.list, comparison{b: b})
+	c.views += len(b.rep.views)
+	if len(c.list) == batched && len(w.workers) == 1 {
+		c.finish(w, false)
 	}
-	w.compareNow(b)
 }
 
 // run compares the actors of the list and empties it.
 func (c *compares) run(w *World) {
-	if c.views >= c.from && len(w.peers) > 1 {
+	parted := c.views >= c.from && len(w.peers) > 1 && len(w.workers) > 1
+	if parted {
 		if len(c.news) < len(w.actors) {
 			c.news = make([]layout.Mask, len(w.actors)+len(w.actors)/2)
 		}
@@ -276,15 +313,48 @@ func (c *compares) run(w *World) {
 		clear(slept)
 		c.slept[i] = slept[:0]
 	}
-	for i := range c.list {
-		it := &c.list[i]
-		if it.marked = it.compared && c.marks; !it.compared {
-			w.compare(it)
+	c.finish(w, parted)
+}
+
+// finish does what the compares mean for the World, in the order of the list, and empties it. It compares what wasn't compared in parts.
+func (c *compares) finish(w *World, parted bool) {
+	for rest := c.list; len(rest) > 0; {
+		batch := rest[:min(len(rest), batched)]
+		rest = rest[len(batch):]
+		if !parted {
+			w.compareBatch(batch)
 		}
-		w.finish(it)
+		if !c.marks {
+			fetchViews(batch)
+		}
+		for i := range batch {
+			it := &batch[i]
+			if it.b.world != w { // whoever was told of another one has destroyed it
+				continue
+			}
+			if it.marked = it.compared && c.marks; !it.compared {
+				w.compare(it)
+				w.locate(it)
+			}
+			w.finish(it)
+		}
 	}
 	clear(c.list)
 	c.list, c.views, c.marks = c.list[:0], 0, false
+}
+
+// compareBatch compares those that needn't be compared alone.
+func (w *World) compareBatch(batch []comparison) {
+	fetchShadows(batch)
+	for i := range batch {
+		if it := &batch[i]; it.b.rep != nil && it.b.class.layout.Concurrent() {
+			w.compare(it)
+			it.compared = true
+		}
+	}
+	for i := range batch { // by itself, so that the Relevancy's waits for memory overlap too
+		w.locate(&batch[i])
+	}
 }
 
 // many reports whether so many views have changes that the connections mark them.
@@ -303,16 +373,15 @@ func (c *compares) many(w *World) bool {
 func (c *compares) part(w *World, i int) {
 	n, told := len(c.told), 0
 	list := c.list[i*len(c.list)/n : (i+1)*len(c.list)/n]
-	for i := range list {
-		it := &list[i]
-		if !it.b.class.layout.Concurrent() {
-			continue
-		}
-		w.compare(it)
-		it.compared = true
-		if it.changed != 0 {
-			c.news[it.b.slot] = it.changed
-			told += len(it.b.rep.views)
+	for len(list) > 0 {
+		batch := list[:min(len(list), batched)]
+		list = list[len(batch):]
+		w.compareBatch(batch)
+		for i := range batch {
+			if it := &batch[i]; it.changed != 0 {
+				c.news[it.b.slot] = it.changed
+				told += len(it.b.rep.views)
+			}
 		}
 	}
 	c.told[i] = told
@@ -354,6 +423,7 @@ func (w *World) compareNow(b *Base) {
 	b.rep.compared = w.frame
 	it := comparison{b: b}
 	w.compare(&it)
+	w.locate(&it)
 	w.finish(&it)
 }
 
@@ -397,7 +467,11 @@ func (w *World) compare(it *comparison) {
 		r.snaps = &snapshots{History: l.NewHistory(snapshotRing)}
 		r.remember(l, it.changed&l.Deltas)
 	}
-	it.stays = w.stays != nil && b.parent == nil && w.stays(b.self)
+}
+
+// locate asks the Relevancy whether an actor that has changed is where it was.
+func (w *World) locate(it *comparison) {
+	it.stays = it.changed != 0 && w.stays != nil && it.b.parent == nil && w.stays(it.b.self)
 }
 
 // finish does what one actor's compare means for the World.

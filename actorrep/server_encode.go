@@ -13,9 +13,12 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32, r 
 	c := v.b.class
 	m := v.dirty & v.allowed
 	start := w.Len()
-	*r = record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame}
-	c.layout.Keys(v.b.rep.shadow, r.keys[:])
-	base := v.versions.base()
+	*r = record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame, deltas: m&c.layout.Deltas != 0}
+	base := layout.Base{}
+	if v.flags&versioned != 0 {
+		c.layout.Keys(v.b.rep.shadow, r.keys[:])
+		base = v.versions.base()
+	}
 	e, encoded := p.values(k, v, m, &base)
 	writeHead(k, w, v, m, v.id-prev, e)
 	head := w.Len() - start

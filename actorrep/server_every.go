@@ -74,9 +74,6 @@ func (v *view) queue(since uint32) {
 
 // unpark queues the views whose Step this is.
 func (p *Peer) unpark() {
-	if p.later == nil {
-		return
-	}
 	at := &p.later[p.world.frame%MaxUpdateEvery]
 	for _, v := range *at {
 		v.inLater = false

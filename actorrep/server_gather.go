@@ -162,8 +162,8 @@ func (p *Peer) gather(k *worker) {
 
 func byID(a, b *view) int { return cmp.Compare(a.id, b.id) }
 
-// maxSpread is how many ids there may be for each view, for sort to go through all ids.
-const maxSpread = 64
+// maxSpread is how many ids there may be for each view, for sort to go through all ids. It takes 64 of them at a time.
+const maxSpread = 512
 
 // sort sorts views by id. Ids are different and dense, as a rule, so that it marks them and goes through the marks.
 func (k *worker) sort(views []*view) {
@@ -175,7 +175,7 @@ func (k *worker) sort(views []*view) {
 	if sorted {
 		return
 	}
-	if len(views) < 16 || uint64(most) >= uint64(maxSpread*len(views)) {
+	if len(views) < 8 || uint64(most) >= uint64(maxSpread*len(views)) {
 		slices.SortFunc(views, byID)
 		return
 	}
@@ -310,7 +310,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 			t.large = append(t.large, v)
 			continue
 		}
-		if v.tell(r.mask); r.mask&v.b.class.layout.Deltas != 0 {
+		if v.tell(r.mask); r.deltas {
 			v.number++
 		}
 		r.number, r.why = v.number, v.reason

@@ -356,7 +356,9 @@ func (w *World) stepServer() {
 // do this before any of them sends values: values of one Step that are newer than others of it would be taken for these.
 func (p *Peer) begin() {
 	p.trim()
-	p.unpark()
+	if p.later != nil {
+		p.unpark()
+	}
 	p.idle = !p.out.begin(p.world.now)
 	if p.idle {
 		return
@@ -365,8 +367,12 @@ func (p *Peer) begin() {
 	if len(p.leaving) > 0 || p.going.due(p.world.now) {
 		p.closeLeavers()
 	}
-	p.tellGone()
-	p.tellRefused()
+	if len(p.gone) > 0 {
+		p.tellGone()
+	}
+	if len(p.refusals) > 0 {
+		p.tellRefused()
+	}
 }
 
 // talk does what can't be done for several connections in parallel: opening channels, and reliable calls.

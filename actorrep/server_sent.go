@@ -17,6 +17,7 @@ type record struct {
 	frame  uint32
 	number uint16 // number of the view's records with numbers that have a delta form
 	why    Reason // that the values hadn't been sent before
+	deltas bool   // it has such numbers
 	keys   [layout.MaxFast]uint32
 }
 
@@ -84,6 +85,19 @@ func (s *sentRing) settled(packet int64) (end int64) {
 	}
 	return end
 }
+
+// fetch reads a little of the views of the next records, up to a place, so that the waits for memory overlap: a packet has those of actors anywhere in
+// the world. The sum has no meaning.
+//
+//go:noinline
+func (s *sentRing) fetch(end int64) (sum int64) {
+	for i := s.head; i < min(end, s.head+fetchedRecords); i++ {
+		sum += s.at(i).v.last
+	}
+	return sum
+}
+
+const fetchedRecords = 256
 
 // unsent takes back the records from a place on: their values are to be sent again.
 func (s *sentRing) unsent(from int64) {
@@ -191,15 +205,16 @@ func (p *Peer) learnFates() {
 func (p *Peer) acked(packet int64) {
 	s := &p.sent
 	for end := s.settled(packet); end != 0; end = s.settled(packet) {
+		s.fetch(end)
 		for s.head < end {
 			r := s.at(s.head)
 			v := r.v
 			p.known, p.knownAt, p.knows = r.frame, r.at, true
 			if v.state == open {
-				if r.mask&v.b.class.layout.Deltas != 0 {
+				if r.deltas {
 					v.base.arrived(v, r)
 				}
-				if v.versions != nil {
+				if v.flags&versioned != 0 {
 					v.versions.arrived(v.b.class.layout, r)
 				}
 			}

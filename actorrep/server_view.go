@@ -108,7 +108,7 @@ func (s *versions) arrived(l *layout.Layout, r *record) {
 	}
 }
 
-// viewFlags are the conditions of a view that every change of its actor checks.
+// viewFlags are the conditions of a view that every change of its actor checks, or every ack: the view's first line is enough for these.
 type viewFlags uint8
 
 const (
@@ -117,6 +117,8 @@ const (
 	unfinished                       // its opening has bunches that weren't sent
 	inParts                          // and has several, which the client hasn't acked
 	large                            // its opening takes several
+	versioned                        // it has versions
+	drowsy                           // its actor is dormant
 )
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.
@@ -132,6 +134,10 @@ func newView(p *Peer, b *Base) *view {
 	b.rep.views = append(b.rep.views, v)
 	p.list, p.slots = append(p.list, v), append(p.slots, int32(b.slot))
 	p.views[b] = v
+	if v.versions != nil {
+		v.flags |= versioned
+	}
+	v.setDrowsy()
 	if b.parent != nil {
 		if pv := p.views[b.parent]; pv != nil {
 			v.every = pv.every
@@ -362,9 +368,16 @@ func (v *view) opened() {
 	v.mayRest()
 }
 
+// setDrowsy notes whether the actor is dormant.
+func (v *view) setDrowsy() {
+	if v.flags &^= drowsy; v.b.dormant {
+		v.flags |= drowsy
+	}
+}
+
 // mayRest queues a dormant actor's view to be checked each Step until it can sleep.
 func (v *view) mayRest() {
-	if v.b.dormant && v.state == open && !v.inSettling {
+	if v.flags&drowsy != 0 && v.state == open && !v.inSettling {
 		v.inSettling = true
 		v.peer.settling = append(v.peer.settling, v)
 	}

@@ -60,6 +60,55 @@ func TestStaysIsAsked(t *testing.T) {
 	require.Equal(t, []string{"changed 11", "changed 33"}, s.took())
 }
 
+// jealous is a Relevancy that destroys actors when it is told of another one.
+type jealous struct {
+	*list
+	rivals []*flag
+	told   int
+}
+
+func (j *jealous) ActorChanged(Actor) {
+	j.told++
+	for _, r := range j.rivals {
+		_ = j.world.Destroy(r)
+	}
+}
+
+// flag is compared only when it is set.
+type flag struct {
+	Base
+	N Var[uint8] `net:""`
+}
+
+// TestDestroyedWhileTold: a Relevancy that is told of a changed actor may destroy others that have changed in the same Step, whether these were compared
+// already or not.
+func TestDestroyedWhileTold(t *testing.T) {
+	for _, cores := range []driver.Cores{1, 2} {
+		for _, first := range []int{1, batched - 1, batched + 1} {
+			j := &jealous{}
+			w := NewServer(Config{Parallel: cores, Relevancy: func(w *World) Relevancy {
+				j.list = newList(w)
+				return j
+			}})
+			w.CompareOnCoresFrom(0)
+			require.NoError(t, w.Register("flag", (*flag)(nil)))
+			var all []*flag
+			for range 3 * batched {
+				all = append(all, &flag{})
+				require.NoError(t, w.Spawn(all[len(all)-1]))
+			}
+			w.Step(time.Second)
+			for _, a := range all {
+				a.N.Set(1)
+			}
+			j.rivals, j.told = all[first:first+batched], 0
+			w.Step(2 * time.Second)
+			require.Equal(t, len(all)-batched, j.told, "%d cores, from %d on", cores, first)
+			require.Equal(t, len(all)-batched, w.Len())
+		}
+	}
+}
+
 // pupil notes what it is told.
 type pupil struct {
 	Base

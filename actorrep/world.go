@@ -136,7 +136,6 @@ type World struct {
 
 	fates   int     // of packets, that the connections are to learn
 	hearing []*Peer // these connections
-	fetched int64   // see fetch
 
 	gatherPeer, comparePart, learnPeer, markPeer func(i, worker int) // made once, for Config.Parallel
 	described                                    int                 // bytes of the classes' descriptions

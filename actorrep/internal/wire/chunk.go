@@ -83,23 +83,26 @@ func Extend(known int64, low uint32) int64 {
 
 // WriteID writes how far an id is from the last, and whether its record is as the one before.
 func WriteID(w *bitio.Writer, gap uint32, last *uint32, plain bool) {
-	if w.WriteBool(gap == *last && plain); gap == *last && plain {
+	// The bits are written at once: three, and for each four of the gap another that says whether there are more.
+	v, n, same := uint64(0), 3, gap == *last
+	switch {
+	case same && plain:
+		w.WriteBits(1, 1)
 		return
-	}
-	w.WriteBool(plain)
-	if !plain {
-		w.WriteBool(gap == *last)
-		if gap == *last {
-			return
-		}
+	case same:
+		w.WriteBits(1<<2, 3)
+		return
+	case plain:
+		v, n = 1<<1, 2
 	}
 	for *last = gap; ; {
-		w.WriteBits(uint64(gap), idGroup)
-		gap >>= idGroup
-		w.WriteBool(gap != 0)
-		if gap == 0 {
+		v |= uint64(gap&(1<<idGroup-1)) << n
+		n += idGroup + 1
+		if gap >>= idGroup; gap == 0 {
+			w.WriteBits(v, n)
 			return
 		}
+		v |= 1 << (n - 1)
 	}
 }
 
