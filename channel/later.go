@@ -15,10 +15,12 @@ func (t *Table) Later(f func()) {
 
 // RunLater runs the functions given to Later now. The connection's Tick does that, and package driver before it shares out what the game leaves.
 func (m *Machine) RunLater() {
-	t := m.table()
-	if !t.later {
-		return
+	if m.later {
+		m.table().runLater()
 	}
+}
+
+func (t *Table) runLater() {
 	s := t.strange
 	s.running = append(slices.Delete(s.running, 0, s.ran), s.later...) // those behind one that panicked are left
 	clear(s.later)

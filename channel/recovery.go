@@ -222,7 +222,12 @@ func (t *Table) releaseFront(ch *Channel) {
 
 // Pump sends waiting reliable bunches as far as the connection allows, lost ones first.
 func (m *Machine) Pump() {
-	t := m.table()
+	if t := m.table(); t.first.len() > 0 || t.due.len() > 0 || t.refused.len() > 0 || t.fresh.len() > 0 {
+		t.pumpAll()
+	}
+}
+
+func (t *Table) pumpAll() {
 	t.pump(&t.first)
 	t.pump(&t.due)
 	for sent := true; sent; {

@@ -171,10 +171,12 @@ func (c *Conn) Tick(now time.Duration) {
 		return
 	}
 	c.pace.tick(c)
-	if c.out.Len() > 0 && c.sizeProbeDue() {
-		c.FlushNet()
+	if c.search != nil {
+		if c.out.Len() > 0 && c.sizeProbeDue() {
+			c.FlushNet()
+		}
+		c.trySize()
 	}
-	c.trySize()
 	c.channels.Tick(c.now)
 	if c.closer.closing {
 		c.closeWhenDrained()

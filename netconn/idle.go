@@ -165,6 +165,12 @@ func (c *Conn) probeAt() (time.Duration, bool) {
 
 // probe sends a tail probe when it is due and the controller allows it.
 func (c *Conn) probe() {
+	if s := &c.sentPackets; s.noteHead != s.noteTail-int64(s.pending) { // else none waits
+		c.probeTail()
+	}
+}
+
+func (c *Conn) probeTail() {
 	at, ok := c.probeAt()
 	if !ok || c.now < at || c.out.Len() > 0 || !c.IsNetReady() {
 		return
@@ -196,7 +202,9 @@ func (c *Conn) timeoutAt() (at time.Duration, ok bool) {
 // checkTimeouts ends a connection from which nothing was received for Timeout, whose close took too long, or
 // that nothing reaches.
 func (c *Conn) checkTimeouts() {
-	c.checkPath()
+	if c.path != nil {
+		c.checkPath()
+	}
 	c.checkRefusals()
 	if at, ok := c.timeoutAt(); c.Closed() || !ok || c.now < at {
 		return
@@ -297,6 +305,12 @@ func (r *refusals) lost(now time.Duration, p *sentPacket) {
 }
 
 func (c *Conn) checkRefusals() {
+	if r := &c.refusals; r.all.packets >= refusalPackets || r.reliable.packets >= refusalPackets || c.notify.Outstanding() >= maxInFlight {
+		c.judgeRefusals()
+	}
+}
+
+func (c *Conn) judgeRefusals() {
 	if n := c.notify.Outstanding(); n >= maxInFlight {
 		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
 	}
@@ -321,8 +335,14 @@ func (r *refusals) wide() { r.reliable.packets = min(r.reliable.packets, refusal
 // heard, but says nothing of ours: maybe only large ones get lost.
 func (c *Conn) sendEmpty() {
 	r, f := &c.refusals, &c.flow
-	unsure := max(r.all.packets, r.reliable.packets) >= emptyAfter || f.lastReceive > f.lastFate && c.now-f.lastFate >= fateLate && c.Table().Unacked() > 0
-	if !unsure || c.now-r.lastEmpty < min(c.keepAlive(), emptyInterval) || c.out.Len() > 0 || c.windowFull() {
+	if r.all.packets >= emptyAfter || r.reliable.packets >= emptyAfter || f.lastReceive > f.lastFate && c.now-f.lastFate >= fateLate && c.Table().Unacked() > 0 {
+		c.sendUnsure()
+	}
+}
+
+func (c *Conn) sendUnsure() {
+	r := &c.refusals
+	if c.now-r.lastEmpty < min(c.keepAlive(), emptyInterval) || c.out.Len() > 0 || c.windowFull() {
 		return
 	}
 	r.lastEmpty = c.now

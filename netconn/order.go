@@ -262,10 +262,13 @@ func (c *Conn) takeReliable(r *bitio.Reader, id int64, late bool) {
 
 // flushOverdue processes held packets that have waited long enough, whatever is missing.
 func (c *Conn) flushOverdue() {
-	o := &c.order
-	if o.held == 0 && len(o.slots) <= smallOrderCache {
-		return // the usual case
+	if o := &c.order; o.held > 0 || len(o.slots) > smallOrderCache { // seldom
+		c.flushHeld()
 	}
+}
+
+func (c *Conn) flushHeld() {
+	o := &c.order
 	window := c.reorderWindow()
 	if o.held == 0 && window == 0 {
 		o.slots = make([]cachedPacket, smallOrderCache) // what was late for a while isn't any more

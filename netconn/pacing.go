@@ -116,6 +116,14 @@ const reliableShare = 0.25
 
 // tick gives reliable bunches their share of what others took.
 func (p *pace) tick(c *Conn) {
+	if p.overdrawn == 0 && p.share >= 0 { // the usual case: a share is for what is lacking
+		p.at, p.share = c.now, 0
+		return
+	}
+	p.give(c)
+}
+
+func (p *pace) give(c *Conn) {
 	dt := min(c.now-p.at, time.Second)
 	p.at = c.now
 	share := reliableShare * c.cfg.Controller.Rate() * dt.Seconds()

@@ -110,10 +110,13 @@ func (p *path) proved(now time.Duration) bool {
 // probePath sends a packet of the size that is lost, full of empty unreliable bunches, which no handler gets, on a
 // channel that the peer has; and an empty packet behind it.
 func (c *Conn) probePath() {
-	p := c.path
-	if p == nil || p.lostN == 0 {
-		return
+	if c.path != nil && c.path.lostN > 0 {
+		c.probeLost()
 	}
+}
+
+func (c *Conn) probeLost() {
+	p := c.path
 	if c.Table().Unacked() == 0 {
 		*p = path{} // nothing waits: it was a blackout
 		return
@@ -144,10 +147,10 @@ func (c *Conn) ackedChannel() *channel.Channel {
 	return nil
 }
 
-// checkPath ends a connection whose reliable bunches can't arrive.
+// checkPath ends a connection whose reliable bunches can't arrive, after a packet was lost.
 func (c *Conn) checkPath() {
 	p := c.path
-	if p == nil || !p.suspect(c.now) || !p.proved(c.now) {
+	if !p.suspect(c.now) || !p.proved(c.now) {
 		return
 	}
 	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",

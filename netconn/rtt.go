@@ -99,10 +99,14 @@ func (r *rates) expect() (loss, again float64) {
 }
 
 func (r *rates) tick(c *Conn) {
-	d := c.now - r.start
-	if d < ratePeriod {
-		return
+	if c.now-r.start >= ratePeriod {
+		r.period(c)
 	}
+}
+
+// period ends a period.
+func (r *rates) period(c *Conn) {
+	d := c.now - r.start
 	n, b := c.Counters, r.base
 	per := func(a, b uint64) float64 { return float64(a-b) / d.Seconds() }
 	share := func(part, other uint64) float64 {

@@ -51,11 +51,15 @@ func (b *TokenBucket) Tick(now time.Duration) {
 	if now <= b.last {
 		return
 	}
-	b.ticks.add(now-b.last, b.queued <= 0)
-	dt := min(now-b.last, max(b.MaxTick, 2*b.ticks.steady()))
+	dt := now - b.last
+	if b.ticks.add(dt, b.queued <= 0); dt > b.MaxTick {
+		dt = min(dt, max(b.MaxTick, 2*b.ticks.steady()))
+	}
 	b.last = now
 	delta := float64(b.rate) * (float64(dt) / float64(time.Second))
-	b.queued = max(b.queued-delta, -2*delta)
+	if b.queued -= delta; b.queued < -2*delta { // max would look for NaN
+		b.queued = -2 * delta
+	}
 }
 
 // Budget returns the credit in bytes. It is at least 1 without debt, so a packet may
