@@ -169,21 +169,23 @@ type motionBits struct {
 	fields       [2]float64
 }
 
-func measureMotion(t *testing.T, m motion, make func() shower, rtt time.Duration) (b motionBits) {
-	const objects, ticks = 250, 300
+const motionObjects = 250
+
+// newMotion is a scene with that many objects and one client, that have moved for some seconds. run has them move for so many ticks.
+func newMotion(tb testing.TB, m motion, make func() shower, rtt time.Duration) (s *scene, peer *actorrep.Peer, run func(ticks int)) {
 	register := func(w *actorrep.World) error { return w.Register("mover", make()) }
-	s := newScene(t, time.Second/30, register)
-	peer := s.join(t, rtt/2, nil, register).peer
+	s = newScene(tb, time.Second/30, register)
+	peer = s.join(tb, rtt/2, nil, register).peer
 	rng := rand.New(rand.NewPCG(1, 2))
-	bodies, actors := [objects]*body{}, [objects]shower{}
-	for i := range objects {
+	bodies, actors := [motionObjects]*body{}, [motionObjects]shower{}
+	for i := range motionObjects {
 		bodies[i], actors[i] = m.body(rng), make()
 		actors[i].show(bodies[i])
 		if err := s.server.Spawn(actors[i]); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	run := func(n int) {
+	run = func(n int) {
 		for range n {
 			for i, a := range actors {
 				m.move(bodies[i], rng, s.tick.Seconds())
@@ -193,12 +195,35 @@ func measureMotion(t *testing.T, m motion, make func() shower, rtt time.Duration
 		}
 	}
 	run(90)
-	s.packets, s.bytes = 0, 0
+	s.packets, s.bytes, s.serverTime = 0, 0, 0
+	return s, peer, run
+}
+
+// BenchmarkMotion is the server's CPU time for an update of the scenes of TestMotionBits, receiving and acks and packets included.
+func BenchmarkMotion(b *testing.B) {
+	for _, sc := range motionScenes {
+		for _, rtt := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond} {
+			b.Run(fmt.Sprintf("%s/rtt=%v", sc.name, rtt), func(b *testing.B) {
+				s, _, run := newMotion(b, sc.motion, sc.make, rtt)
+				b.ReportAllocs()
+				b.ResetTimer()
+				run(b.N)
+				n := float64(b.N * motionObjects)
+				b.ReportMetric(float64(s.serverTime.Nanoseconds())/n, "server-ns/update")
+				b.ReportMetric(float64(s.bytes+s.packets*udpBytes)*8/n, "bits/update")
+			})
+		}
+	}
+}
+
+func measureMotion(t *testing.T, m motion, make func() shower, rtt time.Duration) (b motionBits) {
+	const ticks = 300
+	s, peer, run := newMotion(t, m, make, rtt)
 	updates, before := s.server.Counters.Updates, peer.Attribution(0)
 	run(ticks)
 	n := float64(s.server.Counters.Updates - updates)
-	if n != objects*ticks {
-		t.Fatalf("%v updates of %d objects in %d ticks", n, objects, ticks)
+	if n != motionObjects*ticks {
+		t.Fatalf("%v updates of %d objects in %d ticks", n, motionObjects, ticks)
 	}
 	b.total = float64(s.bytes+s.packets*udpBytes) * 8 / n
 	for i, c := range peer.Attribution(0) {

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/bench/cputime"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -34,7 +36,7 @@ type scene struct {
 	tick    time.Duration
 	packets int
 	bytes   int
-	// serverTime is what the server took, in real time.
+	// serverTime is what the server took, by the CPU time of its thread.
 	serverTime time.Duration
 }
 
@@ -81,7 +83,9 @@ func (s *scene) join(tb testing.TB, delay time.Duration, controller congestion.C
 
 func (s *scene) step() {
 	s.now += s.tick
-	began := time.Now()
+	runtime.LockOSThread() // for cputime.Thread
+	defer runtime.UnlockOSThread()
+	began := cputime.Thread()
 	for _, c := range s.clients {
 		for p, ok := c.up.Pop(s.now); ok; p, ok = c.up.Pop(s.now) {
 			_ = c.s.ReceivedPacket(s.now, p) // nothing is lost or damaged here
@@ -92,7 +96,7 @@ func (s *scene) step() {
 	for _, c := range s.clients {
 		c.s.Tick(s.now)
 	}
-	s.serverTime += time.Since(began)
+	s.serverTime += cputime.Thread() - began
 	for _, c := range s.clients {
 		for p, ok := c.down.Pop(s.now); ok; p, ok = c.down.Pop(s.now) {
 			_ = c.c.ReceivedPacket(s.now, p)
