@@ -192,6 +192,9 @@ func (w *World) compareAll() {
 // ten or twenty reads under way, and what was read should still be in its cache when it is needed.
 const batched = 32
 
+// fewActors of a world, and their views, stay in a core's cache from Step to Step: nothing is read in advance.
+const fewActors = 1024
+
 // fetchMarked, fetchShadows and fetchViews read a little of each actor. The sums have no meaning.
 //
 //go:noinline
@@ -324,7 +327,7 @@ func (c *compares) finish(w *World, parted bool) {
 		if !parted {
 			w.compareBatch(batch)
 		}
-		if !c.marks {
+		if !c.marks && w.live > fewActors {
 			fetchViews(batch)
 		}
 		for i := range batch {
@@ -345,7 +348,9 @@ func (c *compares) finish(w *World, parted bool) {
 
 // compareBatch compares those that needn't be compared alone.
 func (w *World) compareBatch(batch []comparison) {
-	fetchShadows(batch)
+	if w.live > fewActors {
+		fetchShadows(batch)
+	}
 	for i := range batch {
 		if it := &batch[i]; it.b.rep != nil && it.b.class.layout.Concurrent() {
 			w.compare(it)

@@ -80,9 +80,9 @@ type flag struct {
 	N Var[uint8] `net:""`
 }
 
-// TestDestroyedWhileTold: a Relevancy that is told of a changed actor may destroy others that have changed in the same Step, whether these were compared
+// TestCoresTellOfActorsThatGo: a Relevancy that is told of a changed actor may destroy others that have changed in the same Step, whether these were compared
 // already or not.
-func TestDestroyedWhileTold(t *testing.T) {
+func TestCoresTellOfActorsThatGo(t *testing.T) {
 	for _, cores := range []driver.Cores{1, 2} {
 		for _, first := range []int{1, batched - 1, batched + 1} {
 			j := &jealous{}
