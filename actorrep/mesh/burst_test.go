@@ -16,7 +16,7 @@ import (
 // TestManyActorsAreGivenInTurn: of a zone that is handed, or merged, with thousands of actors so many are given in a Step as the doc says, and no more than go into the next packet: each is played by the other server in its next
 // Step, though the last ones go much later. They go as fast as packets are acknowledged.
 func TestManyActorsAreGivenInTurn(t *testing.T) {
-	for _, c := range []struct{ n, bytes, rounds int }{{2000, 0, 8}, {2000, 300, 28}, {100, 10 << 10, 52}} {
+	for _, c := range []struct{ n, bytes, rounds int }{{2000, 0, 9}, {2000, 300, 35}, {100, 10 << 10, 70}} {
 		a, b := newPost(t, 0, nil), newPost(t, 1, nil)
 		a.state = make([]byte, c.bytes)
 		for range c.n {
@@ -37,6 +37,28 @@ func TestManyActorsAreGivenInTurn(t *testing.T) {
 		}
 		t.Logf("%d actors of %d bytes in %d rounds", c.n, c.bytes, rounds)
 	}
+}
+
+// TestGivesBesideCalls: an actor crosses the border though calls to the other server fill most of what can go there.
+func TestGivesBesideCalls(t *testing.T) {
+	a, b := newPost(t, 0, func(c *ZoneConfig) { c.Forget = time.Hour }), newPost(t, 1, nil)
+	there, mirror := b.lit(150), &lamp{X: 150}
+	require.NoError(t, a.world.SpawnAs(mirror, nil, there.GUID()))
+	r := a.zone.add(there.GUID())
+	r.a, r.owner, r.epoch = mirror, b.id, 1
+	var l *lamp
+	for i := range 40 {
+		if i == 10 {
+			l = a.lit(150)
+		}
+		for range 70 {
+			require.NoError(t, a.zone.Call(there.GUID(), make([]byte, 400)))
+		}
+		deliver(1, a, b)
+	}
+	require.False(t, a.zone.Owns(l), "it waits for ever")
+	require.Equal(t, b.id, b.zone.records[l.GUID()].owner)
+	require.Greater(t, len(b.calls), 30*70)
 }
 
 // TestStoreHasRoom: however many zones a server takes, splits, merges and hands at once, and however many actors it has, less is asked of the store at a time than natskv has room for: 256, above which an op is unknown at once, and

@@ -315,6 +315,12 @@ func (z *Zone) Step(now time.Duration) {
 		}
 		clear(n.fresh)
 		n.fresh = n.fresh[:0]
+		n.given = 0
+		for _, m := range n.out.waiting {
+			if zoneKind(m[0]) == zoneGive {
+				n.given += len(m) + 2
+			}
+		}
 	}
 	for i := 0; i < len(z.list); i++ {
 		r := z.list[i]

@@ -103,7 +103,7 @@ func (z *Zone) give(r *record, to string) bool {
 		return false // later
 	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
-	case !z.answers(n) || n.fills(2) || n.out.bytes+2*len(n.out.waiting)+maxZoneMessage > zonePackBytes || z.gives >= maxGives:
+	case !z.answers(n) || n.fills(2) || n.given+maxZoneMessage > zonePackBytes || z.gives >= maxGives:
 		return false // later: nobody plays it until the other server has it, so it is to go with the next packet
 	}
 	z.gives++
@@ -126,6 +126,7 @@ func (z *Zone) give(r *record, to string) bool {
 	}
 	z.Counters.Given++
 	_ = z.push(to, &zoneMessage{kind: zoneGive, id: r.id, epoch: r.epoch, table: z.table.Epoch, class: r.a.body().ClassName(), state: state}) // there is room
+	n.given += len(z.msg) + 2
 	return true
 }
 

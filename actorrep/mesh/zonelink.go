@@ -17,6 +17,7 @@ type neighbour struct {
 	world *actorrep.World // the client's world of our connection there
 	fresh []actorrep.Actor
 	out   stream
+	given int           // bytes of actors in out, as of the last Step
 	next  uint64        // number of its next message
 	sayAt time.Duration // 0: there is news
 	ackAt time.Duration // when it last acknowledged something, or had nothing to

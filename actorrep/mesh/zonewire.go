@@ -30,7 +30,7 @@ const (
 	maxZoneMessage      = MaxActorState + 1024
 	maxZoneWaiting      = 4096
 	maxZoneWaitingBytes = 512 << 10
-	zonePackBytes       = 63 << 10 // of messages in a packet
+	zonePackBytes       = 56 << 10 // of messages in a packet
 	maxZonePacket       = 64 << 10
 	maxClassName        = 256
 	maxGives            = 256     // actors in a Step
