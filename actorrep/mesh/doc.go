@@ -84,7 +84,7 @@
 //
 //	1          kind
 //	number     player
-//	number     attempt: number of the travel, by the server that the player leaves
+//	number     attempt: number of the travel, by the server that the player leaves: above those of the player's travels before, at whichever servers
 //	8          nonce of the arrival, by the next server; 0 in the first expect
 //	expect 1   8 session
 //	come 2     1 flags: 1 the client is here, 2 got it | ticket
@@ -186,7 +186,7 @@
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)
 //	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back)
-//	actors that are given                 256 in a Step, and to each server what goes into the next packet; the others stay this server's until the next Steps
+//	actors that are given                 256 in a Step, and to each server no more at a time than goes into a packet; the others stay this server's until the next Steps
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
 //	what was whose before, and lingers    262144 parts of the plane that have changed hands; above, the oldest are forgotten

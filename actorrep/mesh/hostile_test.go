@@ -1,8 +1,10 @@
 package mesh
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -105,6 +107,68 @@ func (p *pair) step(t testing.TB) {
 	p.client.Step(p.now)
 	for _, s := range p.servers {
 		s.Step(p.now)
+	}
+}
+
+// trip is three servers, a player's travels among them, and what the client has said on each connection.
+type trip struct {
+	servers [3]*Server
+	now     time.Duration
+}
+
+type tripGame struct{ *trip }
+
+func (tripGame) Ticket(uint64) ([]byte, error) { return []byte("ticket"), nil }
+func (tripGame) Save(uint64) []byte            { return nil }
+func (tripGame) Play(uint64, []byte)           {}
+func (tripGame) Moved(uint64)                  {}
+func (tripGame) Stays(uint64, error)           {}
+func (tripGame) Message(uint64, []byte)        {}
+
+// TestConnectionOfFormerTravel: a connection by which a client came here before, and that hasn't ended yet, isn't taken for its coming again, though the servers count travels each from 1. The player was given to this server then,
+// and its client never heard of it.
+func TestConnectionOfFormerTravel(t *testing.T) {
+	w := &trip{}
+	for i := range w.servers {
+		var err error
+		w.servers[i], err = NewServer(ServerConfig{ID: name(i), Game: tripGame{w}, Key: [32]byte{1}, Rand: &counted{}, ToClient: func(uint64, []byte) {}, ToServer: func(id string, b []byte) {
+			for _, s := range w.servers {
+				if s.cfg.ID == id {
+					require.NoError(t, s.Receive(name(i), slices.Clone(b)))
+				}
+			}
+		}})
+		require.NoError(t, err)
+	}
+	run := func() {
+		for range 5 {
+			w.now += 50 * time.Millisecond
+			for _, s := range w.servers {
+				s.Step(w.now)
+			}
+		}
+	}
+	comes := func(to int, attempt uint64) {
+		b := binary.AppendUvarint(binary.LittleEndian.AppendUint64(nil, 9), attempt<<1)
+		w.servers[to].Connected(1)
+		require.NoError(t, w.servers[to].ReceiveClient(1, append(b, 1, 1, 0)))
+		run()
+	}
+	run()
+	require.NoError(t, w.servers[0].Enter(1))
+	comes(0, 0)
+	for i, to := range []int{1, 2, 1, 0} {
+		from := []int{0, 1, 2, 1}[i]
+		require.NoError(t, w.servers[from].Travel(1, name(to)))
+		run()
+		require.True(t, w.servers[from].Plays(1), "travel %d: its client hasn't come", i)
+		require.False(t, w.servers[to].Plays(1), "travel %d", i)
+		comes(to, w.servers[from].players[1].attempt)
+		require.True(t, w.servers[to].Plays(1), "travel %d", i)
+	}
+	p := newPair(t)
+	for _, attempt := range []uint64{0, maxAttempt, math.MaxUint64} {
+		require.ErrorIs(t, p.servers[1].receive(name(0), append(p.servers[0].head(expect, 1, attempt, 0), 1, 2, 3, 4, 5, 6, 7, 8)), errPacket)
 	}
 }
 

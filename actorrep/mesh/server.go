@@ -110,7 +110,7 @@ type player struct {
 	session uint64 // of the client that the streams are with; 0: none yet
 	out     stream
 	next    uint64 // number of the client's next message
-	attempt uint64 // of the last travel
+	attempt uint64 // of the last travel, also of that by which it came: each travel of a player's has a higher one, whichever server it leaves
 	shown   uint64 // of the last one that the client was told of
 	travel  *travel
 }
@@ -256,7 +256,7 @@ func (s *Server) Travel(id uint64, to string) error {
 		return ErrGone
 	}
 	s.attempts++
-	p.attempt = s.attempts
+	p.attempt = max(s.attempts, p.attempt+1)
 	p.travel = &travel{to: to, began: s.now, sayAt: s.now}
 	return nil
 }
@@ -616,7 +616,7 @@ func (s *Server) receive(from string, packet []byte) error {
 	case come:
 		flags, rest = r.byte(), r.bytes(MaxTicket)
 	case give:
-		given = &player{id: id, epoch: r.number(), session: r.fixed(), next: r.number()}
+		given = &player{id: id, epoch: r.number(), session: r.fixed(), next: r.number(), attempt: attempt}
 		var msgs [][]byte
 		given.out.first, msgs = r.messages(nil, ofPlayer)
 		for _, m := range msgs {
@@ -627,7 +627,7 @@ func (s *Server) receive(from string, packet []byte) error {
 	default:
 		r.bad = true
 	}
-	if !r.end() || attempt == 0 {
+	if !r.end() || attempt == 0 || attempt >= maxAttempt {
 		s.Counters.Malformed++
 		return errPacket
 	}

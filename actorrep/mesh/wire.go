@@ -48,6 +48,7 @@ const (
 	MaxServerPacket = MaxState + MaxWaitingBytes + 2048
 
 	maxID       = 128
+	maxAttempt  = 1 << 62                                         // a client says twice as much, and 1
 	packBytes   = 1100                                            // of messages in a packet, but for the first
 	maxClient   = 20 + 20 + packBytes + MaxMessage + 8            // bytes of a client's packet
 	maxToClient = 64 + maxID + MaxTicket + packBytes + MaxMessage // and to it

@@ -1035,7 +1035,11 @@ func TestZones(t *testing.T) {
 // TestZonesDivided is TestZones with cells that are divided, again and again, while all run: each server has each table some time later than others, and has left out some.
 func TestZonesDivided(t *testing.T) {
 	splits, moves := 0, 0
-	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 6, 1)); seed++ {
+	all := []uint64{1158} // it has found what others hadn't
+	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 5, 1)); seed++ {
+		all = append(all, seed)
+	}
+	for _, seed := range all {
 		s := drawPlain(seed)
 		s.Options = slices.DeleteFunc(s.Options, func(o simtest.Option) bool { return o.Key == "split" })
 		s.Set("tables", strconv.Itoa(1+int(seed%8)))
