@@ -148,7 +148,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
-	if t.outlet.AllowOpen(in) != nil {
+	if t.outlet.AllowOpen(in) != nil || t.ended {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
