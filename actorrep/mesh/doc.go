@@ -160,6 +160,10 @@
 // before its connection has ended, is destroyed first. Until the travel is over, the server that plays the player keeps the actor, even
 // when it is beyond the border.
 //
+// Each player travels by itself. A party that crosses a border together is at two servers for a while, and its members see each other as mirrors meanwhile. Whoever can't reach the next server plays on at this one, and Give
+// is asked again in each Step. Within a world there is no travel of several players, all or none: the place of an actor decides whose it is. A ship and its passengers cross one by one, so let a passenger's place follow from that of
+// the ship, by a reference (actorrep.Ref), which is right at both servers. Players who go to another match, together or not at all, are netconn/fleet's: Want.Party.
+//
 // # Split and merge
 //
 // Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
@@ -355,6 +359,11 @@
 // Each line is repeated every 500 ms until the next one has happened, by whichever server has the actor by then; who has had a deal answers that it was taken. What comes late, by another way, when the deal is settled, has no nonce that is waited for. The other half of a trade is a Deal of the second actor's, within
 // DealGame.Deal: what it gets and what it gives for that are kept together. A deal that it doesn't want it deals back. A deal for an actor that the store doesn't have is returned: the actor was
 // destroyed, or is new and has no record yet (Keep it first). An actor may be destroyed when its Book is idle. Servers trust each other's word about deals.
+//
+// Deals go by the servers' own road (ZoneConfig.ToServer) and by the store. No client and no mirror has a part in them, so the two actors may be anywhere. This is what a game sees: Deal returns at once. Until the other actor has it, the
+// deal is in the Book of the first one, and neither has the goods: show that as under way. DealGame.Deal is called when the store has the first one's side and the other's server has asked for the deal, at the earliest after a write and a look
+// of the store and three packets. While one of the servers is cut off, or is taken over, it takes as long as that. Returned gives the goods back. No call tells that a deal was taken: where its player must know, have the other actor deal a
+// receipt back.
 //
 // What is of the whole world, such as a market or a party, is an actor with a Book: a player's actor at any server deals with it by its id, and it deals back. A line of chat that must come once is a deal that
 // carries no goods; deals may overtake each other, so number the lines. The example of Keeper.Deal is a party and its chat. A party that goes to another match, together or not at all, is netconn/fleet's: Want.Party. Each deal costs a few writes of the store: send what may be lost by other ways.
