@@ -190,7 +190,7 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 		return 0, false
 	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
 		return h.still.ticked, true // at once
-	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && c.sent > c.ack && h.catchesUp(c):
+	case c.state == live && !c.blocked && c.sent > c.ack && h.overdue(c)-c.ackedAt < unackedAfter:
 		return min(c.nextSend, h.overdue(c)), true
 	}
 	return c.nextSend, true
