@@ -72,31 +72,46 @@ func TestPacketBitsComeDown(t *testing.T) {
 	}
 }
 
-// TestPartsFillPackets: a payload goes in the parts that fill the packets which SetPacketBits promises, as long as ReliableBuffer has room for these, and else
-// in the fewest.
+// TestPartsFillPackets: a payload goes in the parts that fill the packets which SetPacketBits promises, as long as ReliableBuffer and MaxMemory have room for
+// these, and else in the fewest.
 func TestPartsFillPackets(t *testing.T) {
-	const bits = 8*1439 - 309
-	for _, c := range []struct{ reliable, buffer, want int }{{1, 256, 48}, {0, 256, 48}, {1, 64, 48}, {1, 32, 0}} {
+	for _, c := range []struct {
+		reliable     bool
+		buffer, size int
+		finer        bool
+	}{{true, 256, 32 << 10, true}, {false, 256, 32 << 10, true}, {true, 64, 32 << 10, true}, {true, 64, 43_000, true}, {true, 64, 44_000, false}, {true, 32, 28_000, false}} {
 		s := newStub(t, false, func(cfg *Config) {
 			noControl(cfg)
-			cfg.Protocol.MaxPacket, cfg.ReliableBuffer = 1024, c.buffer
-			cfg.PartialReliableThreshold = 1000
+			cfg.Protocol.MaxPacket, cfg.ReliableBuffer, cfg.PartialReliableThreshold, cfg.MaxMemory = 1024, c.buffer, 1000, minMaxMemory
 		})
 		ch := s.open(stubGame)
 		s.send(ch, 1)
 		s.ackFrom(0)
-		n := len(s.sent)
-		size := 32 << 10
-		if c.want == 0 {
-			size = (c.buffer - 2) * s.table.partBytes()
-			c.want = c.buffer - 2
+		s.m.SetPacketBits(8*1439 - 309)
+		fewest := s.table.parts(c.size * 8)
+		want := s.table.cut(c.size*8, fewest)
+		require.Greater(t, want, fewest)
+		require.Equal(t, c.finer, !c.reliable || want <= s.table.maxOut(), "%+v takes %d", c, want)
+		if !c.finer {
+			want = fewest
 		}
-		s.m.SetPacketBits(bits)
-		require.Greater(t, s.table.cut(size*8, s.table.parts(size*8)), s.table.parts(size*8))
-		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: c.reliable == 1})
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, c.size), Reliable: c.reliable})
 		require.NoError(t, err)
-		require.Len(t, s.sent, n+c.want, "%+v", c)
+		require.Len(t, s.sent, 1+want, "%+v", c)
 	}
+	s := newStub(t, false, func(cfg *Config) { noControl(cfg); cfg.Protocol.MaxPacket, cfg.ReliableBuffer = 1024, 64 })
+	s.m.SetPacketBits(8*1439 - 309)
+	size := 1
+	for s.table.cut(size*8, s.table.parts(size*8)) < s.table.maxOut() {
+		size++
+	}
+	require.Less(t, s.table.parts(size*8), s.table.maxOut())
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ackFrom(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true})
+	require.NoError(t, err)
+	require.Len(t, s.sent, 1+s.table.maxOut(), "all that ReliableBuffer has")
 }
 
 // TestReleaseSentNoMoreThanHeld: the count of what a handler keeps can't go below nothing.
@@ -166,6 +181,7 @@ func TestRefuseIsOfOneBunch(t *testing.T) {
 			require.Equal(t, data == "no", nak, "%s, closing %v", data, closing)
 		}
 		require.EqualValues(t, 2, s.table.Counters.Refused)
+		require.EqualValues(t, 2, s.table.Counters.MemoryFull)
 	}
 }
 
@@ -207,4 +223,66 @@ func TestUnfinishedAreAllLookedAt(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, s.table.Held(), before)
 	require.Empty(t, s.table.strange.unfinished)
+}
+
+// TestRefusedPartChangesNothing: the first part of an unreliable bunch opens a temporary channel, or is refused whole when there is no room for it.
+func TestRefusedPartChangesNothing(t *testing.T) {
+	refused := 0
+	for slack := 0; slack < 8000; slack += 50 {
+		s := newStub(t, true, noControl)
+		s.accepts(header(1, 1, stubGame, opening), "")
+		held := s.table.cfg.MaxMemory/2 - s.table.rest() - slack
+		s.table.held, s.table.joining = held, held
+		before := s.table.Counters
+		nak, err := s.receiveIn(10, bunch.Header{ChIndex: 3, Name: stubGame, Open: true, Partial: true, PartialInitial: true}, string(make([]byte, 1000)))
+		require.NoError(t, err)
+		if !nak {
+			require.NotNil(t, s.table.Channel(3))
+			continue
+		}
+		refused++
+		require.Nil(t, s.table.Channel(3))
+		require.Equal(t, held, s.table.held)
+		after := s.table.Counters
+		require.Equal(t, [2]uint64{before.ChannelsOpened, before.ChannelsClosed}, [2]uint64{after.ChannelsOpened, after.ChannelsClosed}, "%d", slack)
+	}
+	require.Greater(t, refused, 10)
+	require.Less(t, refused, 150)
+}
+
+// TestEarlyLeavesRoomForMissing: a bunch that comes early is kept only if those that are missing before it have room as well.
+func TestEarlyLeavesRoomForMissing(t *testing.T) {
+	kept := map[bool]int{}
+	for slack := 0; slack < 60_000; slack += 997 {
+		s := newStub(t, true, noControl)
+		s.accepts(header(1, 1, stubGame, opening), "")
+		s.accepts(header(1, 3, stubGame, nil), string(make([]byte, 1000)))
+		cost := earlyBytes(false, bufferSize(1000))
+		missing := s.table.Channel(1).rare.in.missing(102, 130, cost)
+		require.Greater(t, missing, 20*cost)
+		for s.table.fitsEarly(slack) {
+			s.table.held += 256
+		}
+		fits := s.table.fitsEarly(cost + missing)
+		nak, err := s.receiveIn(10, header(1, 30, stubGame, nil), string(make([]byte, 1000)))
+		require.NoError(t, err)
+		require.Equal(t, !fits, nak, "%d", slack)
+		kept[!nak]++
+	}
+	require.Greater(t, min(kept[true], kept[false]), 5)
+}
+
+// TestControlKeepsItsQueue: the control channel's queue, and what it needs until its open is acked, aren't given back.
+func TestControlKeepsItsQueue(t *testing.T) {
+	s := newStub(t, false, nil)
+	for _, c := range []struct {
+		queued, acked, kept bool
+	}{{true, true, true}, {false, false, true}, {false, true, false}} {
+		ch := &Channel{table: s.table, openAcked: c.acked, rare: new(rare)}
+		if c.queued {
+			ch.rare.queue = make([]queued, 1)
+		}
+		ch.dropRare()
+		require.Equal(t, c.kept, ch.rare != nil, "%+v", c)
+	}
 }
