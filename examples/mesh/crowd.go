@@ -96,8 +96,9 @@ func (g *mesher) most() (server int) {
 
 // watchCrowds looks whether the crowd has come, and its zone is split and several servers hold it, none more than half of it; and whether the zones of former crowds are whole again.
 func (g *mesher) watchCrowds(now time.Time) {
-	for _, c := range g.crowds {
-		if c != g.crowd && c.split > 0 && c.merged == 0 && !g.split(c.zone) && (g.crowd == nil || g.crowd.zone != c.zone) {
+	for i, c := range g.crowds {
+		later := func(o *crowd) bool { return o.zone == c.zone } // they have come again
+		if c != g.crowd && c.split > 0 && c.merged == 0 && !g.split(c.zone) && !slices.ContainsFunc(g.crowds[i+1:], later) {
 			c.merged = max(now.Sub(c.left), 1)
 		}
 	}

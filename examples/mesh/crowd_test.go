@@ -12,7 +12,7 @@ func world(owners string, split int, of string) *mesher {
 	g := &mesher{began: time.Now()}
 	g.view.live = true // so that nothing is printed
 	for i := range g.slots {
-		g.slots[i] = &slot{number: i + 1, now: &start{number: i + 1, id: string(rune('1' + i))}}
+		g.slots[i] = &slot{number: i + 1, now: &start{number: i + 1, id: string(rune('1' + i)), last: report{Start: i + 1}}}
 	}
 	g.heardTable(2, owners, split, of)
 	return g
@@ -112,6 +112,14 @@ func TestCrowd(t *testing.T) {
 	if g.watchCrowds(time.Now()); c.merged == 0 || g.apart() != "" {
 		t.Fatal("it is whole")
 	}
+	c.merged = 0
+	if err := g.gather("b1", time.Now(), nil); err != nil {
+		t.Fatal(err)
+	}
+	g.leave(time.Now())
+	if g.watchCrowds(time.Now()); c.merged != 0 {
+		t.Fatal("another crowd was there since")
+	}
 }
 
 // TestOutage: a time without NATS ends when all servers have the store again, and not when NATS is to begin anew: what is refused until then counts.
@@ -134,13 +142,27 @@ func TestOutage(t *testing.T) {
 	if g.watchOutage(now); g.outage == nil {
 		t.Fatal("server 2 is without the store")
 	}
-	g.slots[1].now.last.Away, g.nats.leader = false, ""
+	g.slots[1].now.last = report{}
+	if g.watchOutage(now); g.outage == nil {
+		t.Fatal("server 2 begins")
+	}
+	g.slots[1].now.last, g.nats.leader = report{Start: 2}, ""
 	if g.watchOutage(now); g.outage == nil {
 		t.Fatal("NATS has no leader")
 	}
 	g.nats.leader = "b"
 	if g.watchOutage(now.Add(time.Second)); g.outage != nil || len(g.outages) != 1 || g.outages[0].refused != 12 || !g.told("without NATS for 1.0 s") {
 		t.Fatal(g.outages, g.events)
+	}
+	if g.outages[0].stood {
+		t.Fatal("the machine didn't stand still")
+	}
+	g.natsOff(now)
+	g.starts[2] = g.slots[1].now
+	g.heard(report{Start: 2, Over: true, Late: lease})
+	g.outage.on, g.nats.leader = true, "b"
+	if g.watchOutage(now); len(g.outages) != 2 || g.outages[1].ended != 1 || !g.outages[1].stood {
+		t.Fatal("a server has ended because it stood still")
 	}
 	g.natsOff(now)
 	if g.outage.refused != 12 {
@@ -155,5 +177,23 @@ func TestSplitAt(t *testing.T) {
 		if crowd, calm := 0.75*n*(1+0.75*n/3), splitAt(players)/16; splitAt(players) > 0.8*crowd || n/32*(1+n/32) > 0.9*calm {
 			t.Errorf("%d players: a crowd of %v, split at %v, calm at %v", players, crowd, splitAt(players), calm)
 		}
+	}
+}
+
+// TestLossWhileAway: the zones of a server that was killed when it might have played on without the store may wait until nobody can believe that any more.
+func TestLossWhileAway(t *testing.T) {
+	g := world("12341234", 0, "")
+	g.starts[2] = g.slots[1].now
+	for _, c := range []struct {
+		since time.Duration // a server was without the store
+		want  time.Duration
+	}{{time.Hour, 0}, {5 * lease, 0}, {3 * lease, g.away()}} {
+		g.awayAt = time.Now().Add(-c.since)
+		if l := g.lost(g.slots[1], time.Now()); l.away != c.want || len(l.parts) != 2 {
+			t.Error(c.since, l)
+		}
+	}
+	if g.heard(report{Start: 2, Away: true}); time.Since(g.awayAt) > lease {
+		t.Error("server 2 is without the store")
 	}
 }

@@ -45,7 +45,9 @@ type mesher struct {
 	settled  bool            // all trades are over
 	late     time.Duration   // how much later than asked for this process's ticks came, since it began, above a quarter of a second each
 	lastTick time.Time
-	crowd    *crowd // where bots gather; nil: nowhere
+	awayAt   time.Time // when a server was without the store last
+	stoodAt  time.Time // when the machine stood still last: a tick of a server, or of this process, came later than a quarter of a lease
+	crowd    *crowd    // where bots gather; nil: nowhere
 	crowds   []*crowd
 	table    mesh.Table // the newest one of all servers
 	outage   *outage
@@ -86,6 +88,7 @@ type loss struct {
 	actors        []uint32
 	back          time.Duration // until other servers had its zones, and played all its actors; 0: that isn't so yet
 	stood         time.Duration // how long the machine stood still meanwhile
+	away          time.Duration // how long its zones may have to wait because it might play on without the store
 }
 
 // outage is a time without NATS: from when all nodes were killed until all servers had the store again.
@@ -94,6 +97,7 @@ type outage struct {
 	on       bool   // nodes were started
 	steps    uint64 // of actors
 	ended    int    // servers
+	stood    bool   // the machine stood still meanwhile, so that leases may have ended
 	refused  int    // trades
 }
 
@@ -204,7 +208,7 @@ func (g *mesher) startServer(s *slot) error {
 		return errors.New("so many servers were started that there are no ids for another one")
 	}
 	p := &start{number: s.number, start: n, id: fmt.Sprintf("server%d-%d", s.number, n)}
-	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.o.outage + 30*time.Second, Split: splitAt(g.o.players)}
+	cfg := serverConfig{Number: s.number, Start: n, ID: p.id, Key: g.key, MeshKey: g.meshKey, URL: g.nats.url, Away: g.away(), Split: splitAt(g.o.players)}
 	if n <= servers { // the first ones divide the zones
 		for i := range columns / servers * rows {
 			cfg.Zones = append(cfg.Zones, zoneName((n-1)*columns/servers+i/rows, i%rows))
@@ -226,6 +230,9 @@ func (g *mesher) startServer(s *slot) error {
 	}
 	return err
 }
+
+// away is KeeperConfig.Away.
+func (g *mesher) away() time.Duration { return g.o.outage + 30*time.Second }
 
 // alive reports whether a server runs.
 func (g *mesher) alive(id string) bool {
@@ -251,6 +258,7 @@ func (g *mesher) tellPeers() {
 func (g *mesher) tick(now time.Time) error {
 	if d := now.Sub(g.lastTick) - step; d > 250*time.Millisecond {
 		g.late += d
+		g.stands(d, now)
 	}
 	g.lastTick = now
 	for range len(g.reports) {
@@ -327,6 +335,10 @@ func (g *mesher) heard(r report) {
 	if r.Table != nil && r.Epoch > g.table.Epoch {
 		g.retabled(*r.Table)
 	}
+	if r.Away {
+		g.awayAt = time.Now()
+	}
+	g.stands(r.Late, time.Now())
 	if r.Over && !p.over {
 		p.over = true
 		g.tell("server %d is over: its lease has ended", p.number)
@@ -351,18 +363,27 @@ func (g *mesher) kill(s *slot, now time.Time) {
 	for n := len(g.reports); n > 0; n-- { // the last that it has told
 		g.heard(<-g.reports)
 	}
-	l := &loss{number: s.number, start: p.start, at: now, late: g.late}
+	l := g.lost(s, now)
+	g.losses = append(g.losses, l)
+	g.tell("server %d was killed, with %s and %d actors", s.number, names(l.parts), len(l.actors))
+	g.gone(s, now)
+}
+
+// lost is what is lost with a server that is killed now.
+func (g *mesher) lost(s *slot, now time.Time) *loss {
+	l := &loss{number: s.number, start: s.now.start, at: now, late: g.late}
+	if now.Sub(g.awayAt) < 4*lease { // the others may have allowed it to
+		l.away = g.away()
+	}
 	for _, x := range g.parts() {
 		if x.Server == s.number {
 			l.parts = append(l.parts, x)
 		}
 	}
-	for _, d := range p.last.Dots {
+	for _, d := range s.now.last.Dots {
 		l.actors = append(l.actors, d.Actor)
 	}
-	g.losses = append(g.losses, l)
-	g.tell("server %d was killed, with %s and %d actors", s.number, names(l.parts), len(l.actors))
-	g.gone(s, now)
+	return l
 }
 
 // watchLosses looks whether what killed servers had is played again.
@@ -486,16 +507,31 @@ func (g *mesher) watchOutage(now time.Time) {
 	if o == nil || !o.on {
 		return
 	}
-	if _, leader := g.nats.look(); leader < 0 || slices.ContainsFunc(g.slots[:], func(s *slot) bool { return s.now != nil && !s.still && s.now.last.Away }) {
+	without := func(s *slot) bool {
+		return !s.stopped && !s.still && (s.now == nil || s.now.last.Start == 0 || s.now.last.Away)
+	}
+	if _, leader := g.nats.look(); leader < 0 || slices.ContainsFunc(g.slots[:], without) {
 		return
 	}
-	o.to, o.steps, o.refused = now, g.steps()-o.steps, g.history.refused-o.refused
+	o.to, o.stood = now, g.stoodAt.After(o.from.Add(-lease))
+	o.steps, o.refused = g.steps()-o.steps, g.history.refused-o.refused
 	g.outages, g.outage = append(g.outages, o), nil
 	g.tell("%s", o)
 }
 
 func (o *outage) String() string {
-	return fmt.Sprintf("without NATS for %.1f s, until all servers had the store again: %d steps of actors, %d trades refused", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
+	s := fmt.Sprintf("without NATS for %.1f s, until all servers had the store again: %d steps of actors, %d trades refused", o.to.Sub(o.from).Seconds(), o.steps, o.refused)
+	if o.ended > 0 && o.stood {
+		s += fmt.Sprintf(", %d servers ended as the machine stood still", o.ended)
+	}
+	return s
+}
+
+// stands notes that a tick came so much later than it should.
+func (g *mesher) stands(late time.Duration, now time.Time) {
+	if late > lease/4 {
+		g.stoodAt = now
+	}
 }
 
 // The token service.
