@@ -48,6 +48,8 @@ type Outlet interface {
 	// AllowOpen returns whether the peer may open the channel of in now. An error refuses the packet, which is then sent
 	// again.
 	AllowOpen(in *bunch.In) error
+	// CloseInOrder begins the end of the connection, as the game has closed channel 0: that waits until what was sent on all channels is acked.
+	CloseInOrder()
 	// ControlClosed says that channel 0, and with it the connection, has ended.
 	ControlClosed(reason CloseReason)
 }

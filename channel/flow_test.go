@@ -52,6 +52,7 @@ func (s *stub) HasRoom(int) bool       { return !s.full && (s.room == 0 || len(s
 func (s *stub) MaySend(int) bool {
 	return !s.full && !s.slow && (s.budget == 0 || len(s.sent) < s.budget)
 }
+func (s *stub) CloseInOrder()             { require.NoError(s.t, s.m.CloseControl()) }
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
 func (s *stub) PacketID() int64 {

@@ -49,6 +49,7 @@ func (w *wire) Heard() int64              { return 0 }
 func (w *wire) EndPacket()                { w.id++ }
 func (w *wire) HasRoom(int) bool          { return w.room > 0 }
 func (w *wire) MaySend(bits int) bool     { return w.ready && w.room > 0 }
+func (w *wire) CloseInOrder()             { _ = (*Machine)(w.t).CloseControl() }
 func (w *wire) ControlClosed(CloseReason) { w.gone = true }
 func (w *wire) AllowOpen(*bunch.In) error {
 	if w.rng.IntN(20) == 0 {

@@ -63,6 +63,7 @@ func (w *wire) Now() time.Duration              { return 0 }
 func (w *wire) IsServer() bool                  { return w.server }
 func (w *wire) AllowOpen(*bunch.In) error       { return nil }
 func (w *wire) Fail(err error, local bool)      { w.err, w.local = err, local }
+func (w *wire) CloseInOrder()                   { _ = w.m.CloseControl() }
 func (w *wire) ControlClosed(bunch.CloseReason) { w.ended = true }
 func (w *wire) Table() *channel.Table           { return w.table }
 

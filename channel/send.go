@@ -76,7 +76,8 @@ func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
 }
 
 // Close closes the channel after everything sent before is acked, and tells the peer the reason. Only the end that
-// opened a channel may close it; channel 0 may be closed by both.
+// opened a channel may close it; channel 0 may be closed by both. With channel 0 the connection ends in order, as by its Close: nothing more may be sent on any
+// channel, and what was sent is acked first.
 func (ch *Channel) Close(reason CloseReason) error {
 	switch {
 	case ch.Closing() || ch.table.closing: // the end of the connection closes all channels
@@ -88,6 +89,9 @@ func (ch *Channel) Close(reason CloseReason) error {
 		return nil
 	case ch.openedLocally && !ch.openSent:
 		ch.table.remove(ch, reason) // the peer doesn't know the channel
+		return nil
+	case ch.index == 0:
+		ch.table.outlet.CloseInOrder()
 		return nil
 	}
 	return ch.end(reason)

@@ -21,7 +21,7 @@ func TestNothingBehindTheCloseCounts(t *testing.T) {
 			if !behind {
 				c.appendBunch(&bunch.Header{ChIndex: h.chs[0].Index(), Bits: 8}, []byte{1})
 			}
-			require.NoError(t, c.Channel(0).Close(bunch.Destroyed))
+			require.NoError(t, c.channels.CloseControl())
 			if behind {
 				c.appendBunch(&bunch.Header{ChIndex: h.chs[0].Index(), Bits: 8}, []byte{1})
 			}

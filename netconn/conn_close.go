@@ -217,6 +217,12 @@ func (c *Conn) lastAcks() {
 // lastCopies is how often the last packet is repeated.
 const lastCopies = 4
 
+// CloseInOrder closes the connection: the game has closed channel 0. See channel.Outlet.
+func (o *outlet) CloseInOrder() {
+	c := o.conn()
+	c.Close(c.now, "")
+}
+
 // ControlClosed ends the connection: channel 0 is gone. See channel.Outlet.
 func (o *outlet) ControlClosed(channel.CloseReason) {
 	c := o.conn()

@@ -152,7 +152,7 @@ func TestProbesChannel(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	require.EqualValues(t, 0, c.ackedChannel().Index())
-	require.NoError(t, c.Channel(0).Close(bunch.Destroyed))
+	require.NoError(t, c.channels.CloseControl())
 	require.Equal(t, h.chs[0], c.ackedChannel())
 }
 

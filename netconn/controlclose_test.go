@@ -1,0 +1,46 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestClosingControlEndsInOrder: a game that closes channel 0 itself ends the connection as Close does: what was sent on all channels arrives first, also when
+// it has to be sent again, nothing more is taken, and this end reads that it has closed.
+func TestClosingControlEndsInOrder(t *testing.T) {
+	for seed := range uint64(20) {
+		l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond, Loss: 20}), seed, func(_ int, c *Config) { c.ReorderWindow = time.Second })
+		control := l.control()
+		l.run(2*time.Second, nil)
+		ch := l.open(0)
+		say := func(data string) error {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte(data), Reliable: true, NoMerge: true})
+			return err
+		}
+		require.NoError(t, say("open"))
+		l.run(2*time.Second, nil)
+		before := l.got[1]
+		for range 20 {
+			require.NoError(t, say("before"))
+		}
+		require.NoError(t, control.Close(bunch.Destroyed))
+		require.NoError(t, control.Close(bunch.Destroyed), "again")
+		require.ErrorIs(t, say("behind"), channel.ErrClosed)
+		_, err := l.conns[0].Open(testName, channel.Nop{})
+		require.ErrorIs(t, err, channel.ErrClosed)
+		for end := l.now + 10*time.Second; l.now < end && (l.res[0] == nil || l.res[1] == nil); {
+			l.step(nil)
+		}
+		require.NotNil(t, l.res[0], "seed %d", seed)
+		require.NotNil(t, l.res[1], "seed %d", seed)
+		require.Equal(t, ClosedByUs, l.res[0].Code, "seed %d", seed)
+		require.Zero(t, l.res[0].Unacked, "seed %d", seed)
+		require.Equal(t, before+20*len("before"), l.got[1], "seed %d", seed)
+	}
+}
