@@ -24,7 +24,7 @@ type AdaptiveConfig struct {
 	// jitter; a higher one makes the queue longer.
 	TargetDelay time.Duration
 	// LossTolerance is the share of packets that may be lost without lowering the
-	// rate, 0.4 at most. Default 0.05; negative: none may be lost. In startup it is 0.25 at least.
+	// rate, 0.4 at most. Default 0.05; negative: none may be lost.
 	LossTolerance float64
 	// MaxPacket is the largest packet in bytes, 64 to 65535. Default 1200.
 	MaxPacket int
@@ -96,8 +96,7 @@ type Adaptive struct {
 
 	rate      float64       // bytes a second, of cruise
 	capacity  float64       // delivered at the last congestion, 0 unknown
-	guessed   bool          // nobody knows what the link delivers, or whether there was a queue: capacity is half of the rate or more
-	doubts    int           // delays in startup that may have been jitter and were answered so
+	guessed   bool          // nobody knows what was delivered then: capacity is half of the rate
 	best      float64       // the highest that was delivered, bytes a second
 	proven    float64       // delivered lately without congestion, bytes a second
 	lately    recentBest    // the most of it

@@ -31,7 +31,6 @@ const (
 	farBeyond    = 1.15                    // delivered of the known capacity: there is more
 	muchBeyond   = 1.3                     // delivered of it: the link has changed
 	startupGain  = 2.0                     // of the rate, a round trip
-	maxDoubts    = 2                       // delays in startup that may be jitter: the next must be a queue
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
 	recutAfter   = time.Second             // congestion that stays is answered again
 	inVain       = 2                       // drains in vain: the same
@@ -113,7 +112,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	}
 	lossy, tested := a.nearlyAll.lost(r), false
 	if a.phase != Drain && !lossy {
-		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited, a.phase == Startup) {
+		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited) {
 		case congestive:
 			lossy, tested = true, true
 		case ofThePath:
@@ -167,7 +166,6 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 			if a.epoch.seen {
 				a.epoch.cutID, a.epoch.seen, a.epoch.again = a.lastID, false, true
 			}
-			a.guessed = false
 			a.lower(now, a.out.rate()) // there is a queue, so that is what the link lets through
 		}
 		a.draining(now)
@@ -426,15 +424,10 @@ func (a *Adaptive) congested(now time.Duration, r *round, lossy, tested bool) {
 func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	delivered, idle := a.out.capacity(lossy, tested)
 	a.step = 0
-	switch unknown := a.phase == Startup && a.best == 0; {
-	case delivered == 0:
-		delivered, a.guessed = a.rate/startupGain, unknown
-	case idle && delivered >= overloaded*a.rate:
+	if delivered == 0 {
+		delivered, a.guessed = a.rate/startupGain, a.phase == Startup && a.best == 0
+	} else if idle && delivered >= overloaded*a.rate {
 		return
-	case unknown && !lossy && a.doubts < maxDoubts && a.queue.delay() <= a.cfg.TargetDelay+a.sendGap+maxNoise:
-		// The delay may be jitter. What was delivered had been sent at lower rates, so without a queue the link has more.
-		delivered, a.guessed = max(delivered, a.rate/startupGain), true
-		a.doubts++
 	}
 	if !a.epoch.on {
 		a.epoch.cuts, a.epoch.vain = 0, 0

@@ -61,9 +61,7 @@
 // second, which is held between 2 and 6 % of the rate. For the first 0.6 s it grows five times as fast. A small
 // flow grows faster relative to its rate, so flows that share a link become equal.
 // Congestion in startup, before anything is known of what the link delivers, takes half of the rate for the capacity; after that drain
-// startup goes on. So do the first two delays in startup that jitter of 40 ms can explain, as a round trip has few packets then, unless
-// a delay beyond twice the threshold is there in the drain as well: that is a queue, and the capacity is what it delivers. Up to 25 %
-// loss in startup isn't congestion by itself: the rate doubles, so a full link soon loses half.
+// startup goes on.
 //
 // Above 1.05 of the capacity, or after 0.5 to 2.2 s without congestion, Adaptive probes for more, as long as the
 // link delivers what is asked. Growth then doubles every 115 ms, but at most twice in a round trip. The rate

@@ -53,8 +53,6 @@ const (
 	lossSlot     = 100 * time.Millisecond
 	maxTolerance = 0.4
 	sure         = 3.0 // odds of e to that are enough
-
-	startupTolerance = 0.25 // at least, while the rate doubles: a full link soon loses half of it
 )
 
 // cause is what a lossTest makes of the loss.
@@ -69,7 +67,7 @@ const (
 
 // verdict is on the packets so far; rate is that of those since the last call. An application that uses less than the rate doesn't congest
 // its path, unless hardly anything arrives.
-func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited, startup bool) cause {
+func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool) cause {
 	if now-l.since < lossSlot {
 		return tolerable
 	}
@@ -96,9 +94,6 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited, star
 	tolerance := maxTolerance
 	if !limited {
 		tolerance = l.tolerance
-		if startup {
-			tolerance = max(tolerance, startupTolerance)
-		}
 		acked, lost = l.eager.lasting()
 		n = acked + lost
 	}

@@ -210,7 +210,7 @@ func TestLossWhileIdle(t *testing.T) {
 			}
 		}
 		now += lossSlot
-		return l.verdict(now, 50_000, false, limited, false)
+		return l.verdict(now, 50_000, false, limited)
 	}
 	for range 20 {
 		require.Equal(t, tolerable, slot(true, 0.2))
