@@ -45,7 +45,7 @@ func TestGoodbye(t *testing.T) {
 	c.Disconnect(w.now)
 	check(w, c.prefix)
 	for _, kick := range []bool{false, true} {
-		w, c, _ = capture(t)
+		w, _, _ = capture(t)
 		w.wire = nil
 		w.server.out = [challengeSize]byte{5: 0xaa, 13: 0xaa}
 		prefix := w.server.slots[0].prefix
@@ -61,7 +61,7 @@ func TestGoodbye(t *testing.T) {
 
 // TestTimesOutOnTime: at its deadline and not before, in each state; who isn't connected never does.
 func TestTimesOutOnTime(t *testing.T) {
-	w, c := connecting(t)
+	_, c := connecting(t)
 	c.cfg.ConnectTimeout, c.cfg.Timeout = time.Second, 3*time.Second
 	ends := func(at time.Duration, want State) {
 		before := c.State()
@@ -75,11 +75,11 @@ func TestTimesOutOnTime(t *testing.T) {
 		require.Equal(t, want, c.State())
 	}
 	ends(c.heard+time.Second, ResponseTimedOut)
-	w, c, _ = capture(t)
+	_, c, _ = capture(t)
 	c.cfg.ConnectTimeout, c.cfg.Timeout = time.Second, 3*time.Second
 	ends(c.heard+3*time.Second, ConnectionTimedOut)
 
-	w, c, _ = capture(t)
+	w, c, _ := capture(t)
 	states := len(c.states)
 	c.Disconnect(w.now)
 	c.Tick(w.now + time.Hour)
