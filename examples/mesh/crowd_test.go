@@ -108,6 +108,9 @@ func TestCrowd(t *testing.T) {
 	if g.watchCrowds(time.Now()); c.merged != 0 || g.apart() == "" || g.most() != 0 {
 		t.Fatal("it is split still")
 	}
+	if err := g.do("kill crowd", time.Now()); err != errNoCrowd {
+		t.Fatal("nobody gathers", err)
+	}
 	g.heardTable(10, "12341234", 0, "")
 	if g.watchCrowds(time.Now()); c.merged == 0 || g.apart() != "" {
 		t.Fatal("it is whole")
@@ -172,7 +175,7 @@ func TestOutage(t *testing.T) {
 
 // TestSplitAt: the zone of a crowd is split, and what scattered players weigh lets it be merged, however many they are.
 func TestSplitAt(t *testing.T) {
-	for players := 8; players <= 64; players++ {
+	for players := fewest; players <= 64; players++ {
 		n := float64(players)
 		if crowd, calm := 0.75*n*(1+0.75*n/3), splitAt(players)/16; splitAt(players) > 0.8*crowd || n/32*(1+n/32) > 0.9*calm {
 			t.Errorf("%d players: a crowd of %v, split at %v, calm at %v", players, crowd, splitAt(players), calm)

@@ -70,7 +70,7 @@ func exit(err error) {
 // first is the life of the first process.
 func first() {
 	var o options
-	flag.IntVar(&o.players, "players", 16, "players, 2 to 64")
+	flag.IntVar(&o.players, "players", 16, "players, 8 to 64")
 	flag.Float64Var(&o.seconds, "seconds", 0, "ends after so many seconds; 0: when you say so")
 	flag.DurationVar(&o.outage, "outage", 4*time.Second, "of -check: how long NATS is away altogether; game servers play on without it for 30 s more than that")
 	flag.BoolVar(&o.check, "check", false, "a run with kills and a verdict")
@@ -82,7 +82,7 @@ func first() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() > 0 || o.players < 2 || o.players > 64 || !(o.seconds >= 0) || o.outage < 0 || o.outage > time.Hour-time.Minute {
+	if flag.NArg() > 0 || o.players < fewest || o.players > 64 || !(o.seconds >= 0) || o.outage < 0 || o.outage > time.Hour-time.Minute {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

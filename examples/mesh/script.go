@@ -30,7 +30,10 @@ gather ZONE    three of four players walk about in a zone, a1 to d2, which is sp
 scatter        they walk everywhere again, and it is merged
 quit           ends the game, with a verdict`
 
-var errQuit = errors.New("quit")
+var (
+	errQuit    = errors.New("quit")
+	errNoCrowd = errors.New("no server has a crowd: players don't gather")
+)
 
 // do does what a command says.
 func (g *mesher) do(line string, now time.Time) error {
@@ -72,6 +75,8 @@ func (g *mesher) do(line string, now time.Time) error {
 		g.leave(now)
 	case what == "nats":
 		return g.doNATS(words[1:], now, bad)
+	case s == nil && len(words) > 1 && words[1] == "crowd":
+		return errNoCrowd
 	case s == nil:
 		return bad
 	case what == "kill" || what == "stop":

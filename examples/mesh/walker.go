@@ -39,6 +39,9 @@ func plan() mesh.Table {
 
 func zoneName(column, row int) string { return string([]byte{'a' + byte(column), '1' + byte(row)}) }
 
+// fewest is the fewest players there may be: of fewer, those who meet by chance are a crowd as well, and zones are split where nobody gathers.
+const fewest = 8
+
 // splitAt is what a zone weighs that is split: three quarters of what the crowd weighs, in which a player has a third of the others near it. What is merged weighs half of that at most.
 func splitAt(players int) float64 {
 	n := 0.75 * float64(players)
