@@ -162,7 +162,10 @@ func TestOutage(t *testing.T) {
 	}
 	g.natsOff(now)
 	g.starts[2] = g.slots[1].now
-	g.heard(report{Start: 2, Over: true, Late: lease})
+	g.heard(report{Start: 2, Away: true})
+	if g.heard(report{Start: 2, Over: true, Late: lease}); g.told("has the store again") {
+		t.Fatal("server 2 is over without the store")
+	}
 	g.outage.on, g.nats.leader = true, "b"
 	if g.watchOutage(now); len(g.outages) != 2 || g.outages[1].ended != 1 || !g.outages[1].stood {
 		t.Fatal("a server has ended because it stood still")

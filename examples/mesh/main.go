@@ -3,7 +3,7 @@
 //
 //	go run .
 //	go run . -players 40 -http 127.0.0.1:8080
-//	go run . -script FILE          # commands with times; -help says more
+//	go run . -script FILE          # commands with times; README.md says more
 //	go run . -check                # a minute with kills, then a verdict
 //	go run . -check -outage 60s    # the same, with NATS away for a minute
 //
@@ -72,7 +72,7 @@ func first() {
 	var o options
 	flag.IntVar(&o.players, "players", 16, "players, 8 to 64")
 	flag.Float64Var(&o.seconds, "seconds", 0, "ends after so many seconds; 0: when you say so")
-	flag.DurationVar(&o.outage, "outage", 4*time.Second, "of -check: how long NATS is away altogether; game servers play on without it for 30 s more than that")
+	flag.DurationVar(&o.outage, "outage", 4*time.Second, "how long -check has NATS away altogether; game servers play on without NATS for 30 s more than that, with and without -check")
 	flag.BoolVar(&o.check, "check", false, "a run with kills and a verdict")
 	flag.StringVar(&o.http, "http", "127.0.0.1:0", "address of the page")
 	flag.StringVar(&o.history, "history", "", "file for the history of trades and reads, as lines of JSON")

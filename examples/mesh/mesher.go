@@ -325,7 +325,7 @@ func (g *mesher) heard(r report) {
 	if r.Wrong != "" && p.last.Wrong == "" {
 		g.fail(fmt.Errorf("%s: %s", p.id, r.Wrong))
 	}
-	if r.Away != p.last.Away {
+	if r.Away != p.last.Away && !r.Over {
 		if r.Away {
 			g.tell("server %d plays on without the store", p.number)
 		} else {
