@@ -60,8 +60,11 @@ func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 }
 
 // SendTemporary opens the channel, delivers out and closes the channel in one unreliable bunch. The channel is removed
-// once its packet is acked or lost.
+// once its packet is acked or lost. The control channel can't be temporary: the connection would end with it.
 func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
+	if ch.index == 0 {
+		return noPackets, errControlTemporary
+	}
 	if ch.Closing() || ch.table.closing || !ch.openedLocally || ch.openSent {
 		return noPackets, ErrClosed
 	}
@@ -84,14 +87,14 @@ func (ch *Channel) Close(reason CloseReason) error {
 		return nil
 	case !ch.openedLocally && ch.index != 0:
 		return ErrNotOpener
+	case ch.index == 0:
+		ch.table.outlet.CloseInOrder()
+		return nil
 	case ch.openedLocally && !ch.openSent && ch.notes > 0: // the peer may get a part of what SendTemporary couldn't send whole
 		ch.closing, ch.closeReason, ch.temporary = true, reason, true
 		return nil
 	case ch.openedLocally && !ch.openSent:
 		ch.table.remove(ch, reason) // the peer doesn't know the channel
-		return nil
-	case ch.index == 0:
-		ch.table.outlet.CloseInOrder()
 		return nil
 	}
 	return ch.end(reason)

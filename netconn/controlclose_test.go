@@ -44,3 +44,20 @@ func TestClosingControlEndsInOrder(t *testing.T) {
 		require.Equal(t, before+20*len("before"), l.got[1], "seed %d", seed)
 	}
 }
+
+// TestClosingSilentControlEndsInOrder: so it does before anything was said on channel 0. A temporary channel 0, which would end the connection with bunches in flight, is refused.
+func TestClosingSilentControlEndsInOrder(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond}), 1, nil)
+	control, err := l.conns[0].Open(bunch.Control, channel.Nop{})
+	require.NoError(t, err)
+	_, err = control.SendTemporary(&bunch.Out{Data: []byte("x")})
+	require.ErrorContains(t, err, "can't be temporary")
+	require.NoError(t, control.Close(bunch.Destroyed))
+	for l.now < time.Second {
+		l.step(nil)
+	}
+	for i, code := range []CloseCode{ClosedByUs, ClosedByPeer} {
+		require.NotNil(t, l.res[i], "end %d", i)
+		require.Equal(t, code, l.res[i].Code, "end %d", i)
+	}
+}
