@@ -110,7 +110,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		}
 		t.Counters.Refused++
 		return nil, true, nil
-	case control && in.Close && !in.Open:
+	case control && in.Close && !in.Open && !(in.Reliable && in.ChSequence > t.inReliable(0)+1): // otherwise its open is lost or late
 		return nil, false, ErrControlClose
 	}
 	if !in.Reliable && !in.Open && t.ignored(in.ChIndex) {

@@ -61,3 +61,21 @@ func TestClosingSilentControlEndsInOrder(t *testing.T) {
 		require.Equal(t, code, l.res[i].Code, "end %d", i)
 	}
 }
+
+// TestTheCloseOvertakesTheOpen: an end that ends at once says so though the packet with its open of channel 0 is lost: its peer doesn't take the close for a broken rule.
+func TestTheCloseOvertakesTheOpen(t *testing.T) {
+	for _, protocol := range []Protocol{{}, Unreal51()} {
+		l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond}), 1, func(_ int, c *Config) { c.Protocol = protocol })
+		l.dark[0] = true
+		l.control()
+		l.run(100*time.Millisecond, nil)
+		l.dark[0] = false
+		l.conns[0].Abort(l.now, "")
+		for l.now < time.Second {
+			l.step(nil)
+		}
+		require.NotNil(t, l.res[1])
+		require.Equal(t, ClosedByPeer, l.res[1].Code, "%v", l.res[1])
+		require.Equal(t, len("hello"), l.got[1])
+	}
+}
