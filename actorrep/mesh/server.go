@@ -672,6 +672,9 @@ func (s *Server) expected(from string, id, attempt, known, session uint64) {
 	}
 	a := &arrival{player: id, attempt: attempt, nonce: nonce, from: from, session: session, ticket: append([]byte{}, ticket...), began: s.now}
 	s.arrivals = append(s.arrivals, a)
+	if c := s.conns[id]; c != nil && c.attempt == attempt { // by a travel before, which a server of a former release has numbered alike: the client hasn't heard of this one
+		c.attempt = 0
+	}
 	s.sayCome(a)
 }
 
