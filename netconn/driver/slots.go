@@ -24,10 +24,15 @@ type slotServer[M serverMachine] struct {
 	m     M
 	conns []*Conn // by slot
 	at    time.Duration
+	parts bool // a connection had ended in the last tick, and has its slot still
 }
 
+// receive frees those slots for who comes from an address without one, perhaps a client that has left and is back at once.
 func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte) {
 	s.at = at
+	if s.parts && s.d.server.conn(from) == nil {
+		s.part(at, func(c *Conn) bool { return c.parted })
+	}
 	s.m.Receive(at, from, p)
 }
 
@@ -35,17 +40,20 @@ func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 func (s *slotServer[M]) tick(at time.Duration) {
 	s.at = at
 	if s.d.parted > 0 {
-		s.part(at)
+		s.part(at, (*Conn).parts)
 	}
 	s.m.Tick(at)
 }
 
-// part frees the slots of connections that have ended, and so tells their clients.
-func (s *slotServer[M]) part(at time.Duration) {
+// part frees the slots of those connections that have ended of which may says so, and so tells their clients.
+func (s *slotServer[M]) part(at time.Duration, may func(*Conn) bool) {
+	s.parts = false
 	for slot, c := range s.conns {
-		if c != nil && c.parts() {
+		if c != nil && may(c) {
 			s.conns[slot] = nil
 			s.m.Disconnect(at, slot)
+		} else if c != nil && c.parted {
+			s.parts = true
 		}
 	}
 }
