@@ -96,7 +96,7 @@ var mutations = []mutation{
 	{"netconn: of held packets the unreliable bunches are taken too", "netconn/order.go",
 		"		if !in.Reliable {\n			continue\n		}\n", ""},
 	{"netconn: the peer's words are lost", "netconn/conn_close.go",
-		"		reason = c.closer.peerReason", "		reason = \"\""},
+		"		reason, theirs = theirs, \"\"", "		reason, theirs = \"\", \"\""},
 	{"congestion: what was acked stays in flight", "netconn/congestion/adaptive.go",
 		"	a.inflight = max(a.inflight-bytes, 0)", "	a.inflight = max(a.inflight, bytes)"},
 	{"actorrep: a lost update isn't sent again", "actorrep/server_sent.go",
