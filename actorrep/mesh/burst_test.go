@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
@@ -61,10 +62,10 @@ func TestGivesBesideCalls(t *testing.T) {
 	require.Greater(t, len(b.calls), 30*70)
 }
 
-// TestStoreHasRoom: however many zones a server takes, splits, merges and hands at once, and however many actors it has, less is asked of the store at a time than natskv has room for: 256, above which an op is unknown at once, and
+// TestStoreHasRoom: however many zones a server takes, splits, merges and hands at once, however many actors it has, and of however many servers it is the heir, less is asked of the store at a time than natskv has room for: 256, above which an op is unknown at once, and
 // be it the renewal of the lease. All is done in the end.
 func TestStoreHasRoom(t *testing.T) {
-	const zones, actors, late, room = 600, 1000, 3, 230
+	const zones, actors, late, room = 600, 1000, 3, 250
 	s := &shelf{solo: newScales(t, zones, 30, func(Actor) float64 { return 0 }), keys: map[string]kv.Event{}, was: map[string]time.Duration{}, next: []kv.Event{{Kind: kv.Begin, Store: 1}, {Kind: kv.Current}}}
 	cfg := s.keeper.cfg
 	s.zone.keeper = nil
@@ -138,6 +139,19 @@ func TestStoreHasRoom(t *testing.T) {
 	s.write("mesh.server.b", other.append(nil))
 	run(3 * time.Second)
 	require.Equal(t, zones, k.holds("a"))
+	const servers = 300
+	for i := range servers {
+		other = leaseValue{beat: 1, length: time.Second}
+		s.write(fmt.Sprint("mesh.server.c", i), other.append(nil))
+		id := netguid.GUID(1_000_000 + 6*i)
+		s.keys[fmt.Sprintf("mesh.list.c%d.0", i)] = kv.Event{Value: appendPage(nil, []netguid.GUID{id, id + 2, id + 4}), Revision: 1}
+	}
+	for end := s.now + 10*time.Second; s.now < end && (k.Counters.Ended < servers || len(k.leases) > 1); {
+		run(100 * time.Millisecond)
+	}
+	require.EqualValues(t, servers, k.Counters.Ended)
+	require.Len(t, k.leases, 1, "what they had is taken over, and they are forgotten")
+	require.Len(t, k.kept, actors)
 	require.Equal(t, []string{"actor", "list", "server", "zone"}, slices.Sorted(maps.Keys(kinds)))
 	t.Log(fmt.Sprint(most, " at a time: ", kinds))
 }

@@ -379,7 +379,8 @@
 //	calls of Keep that wait               1024; then ErrFull
 //	ops on actors under way               128; so at most as many are taken over in a Step
 //	ops on zones under way                48, whether they are taken, handed, split or merged; the others follow as the store answers
-//	ops on pages under way                16; the same. With all of these there is room for leases in natskv, which takes 256
+//	ops on pages under way                16; the same
+//	ops on leases and lists of servers    24, of those that are over or to be ended; the same. With all of these there is room for the server's own lease in natskv, which takes 256
 //	calls of Save in a Step               32
 //	a page of a server's actors           256 of them, 1288 bytes
 //	work in a Step                        besides, two looks at each actor that is kept, and one at its durable fields

@@ -120,6 +120,7 @@ type Keeper struct {
 	ofActors int         // of pending
 	ofZones  int
 	ofPages  int
+	ofEnds   int // of other servers' leases and lists
 }
 
 type pendingOp struct {

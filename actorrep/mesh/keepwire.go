@@ -12,8 +12,9 @@ import (
 const (
 	maxWaiting   = 1024 // callers of Keep
 	maxActorOps  = 128  // of the store, under way at a time
-	maxZoneOps   = 48   // the same. All together are less than natskv.MaxOps, and leases have room
+	maxZoneOps   = 48   // the same. All together are less than natskv.MaxOps, and this server's lease has room
 	maxPageOps   = 16   // the same
+	maxEndOps    = 24   // the same
 	maxSaves     = 32   // states in a Step
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own

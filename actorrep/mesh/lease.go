@@ -339,13 +339,15 @@ func (k *Keeper) stepLeases() {
 	wait := k.cfg.Lease + turn
 	for _, l := range k.leases {
 		dead := !l.value.over && k.runsOut(l, turn) || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
-		if l.id == k.id || !dead || k.now < l.tryAt {
-			continue
+		if l.id == k.id || !dead || k.now < l.tryAt || k.ofEnds >= maxEndOps {
+			continue // what there is no room for comes next
 		}
+		k.ofEnds++
 		l.tryAt = k.now + k.cfg.Lease/4
 		v := l.value
 		v.over, v.heir = true, k.id
 		k.do(kv.Op{Kind: kv.Put, Key: k.key("server", l.id), Value: v.append(nil), Expect: l.rev}, func(e kv.Event) {
+			k.ofEnds--
 			if e.Status == kv.OK {
 				k.Counters.Ended++
 			}

@@ -70,7 +70,7 @@ func (k *Keeper) stepEstates() {
 	}
 	k.estates = slices.DeleteFunc(k.estates, func(s *estate) bool { return k.lease(s.id) == nil })
 	for _, s := range k.estates {
-		if !s.busy && k.now >= s.due {
+		if !s.busy && k.now >= s.due && k.ofEnds < maxEndOps {
 			k.stepEstate(s)
 		}
 	}
@@ -79,8 +79,10 @@ func (k *Keeper) stepEstates() {
 func (k *Keeper) stepEstate(s *estate) {
 	ask := func(op kv.Op, done func(kv.Event)) {
 		s.busy = true
+		k.ofEnds++
 		k.do(op, func(e kv.Event) {
 			s.busy = false
+			k.ofEnds--
 			if e.Status == kv.Unknown {
 				s.due = max(s.due, k.now+k.cfg.Lease/8)
 			}
