@@ -32,11 +32,7 @@ func (u *Unit) fits(v []uint64) bool {
 			}
 		}
 	case Angle:
-		for _, x := range v {
-			if x > 1<<(u.Bits&63)-1 {
-				return false
-			}
-		}
+		return or(v) < 1<<(u.Bits&63)
 	case Step:
 		for _, x := range v {
 			if x >= 2*stepLimit-1 {

@@ -180,7 +180,7 @@ type groupShadow struct {
 func (u *Unit) compareGroup(g *groupShadow, obj unsafe.Pointer, stamp int64) (differs, fits bool) {
 	for i := range u.Parts {
 		p := &u.Parts[i]
-		if p.renew(obj, g.words[p.first:p.first+int(p.N)]) {
+		if p.load(obj, g.words[p.first:p.first+int(p.N)]) {
 			g.changed[i], differs = stamp, true
 		}
 	}

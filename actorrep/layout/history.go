@@ -9,7 +9,7 @@ import "math/bits"
 // is so for all three at once. An angle's are its highest 21 bits, of others what doesn't fit carries into the next: that is the same at
 // both ends, and what is off by more than 2^20 steps takes a few bits more.
 type History struct {
-	numbers []uint64 // time by time
+	numbers []uint64 // time by time; behind them, in the same memory, packs
 	packs   []uint64 // word by word, the times of each beside each other
 	places  int
 	width   int // numbers of a time
@@ -23,9 +23,9 @@ const (
 	laneSigns = laneOnes << (lane - 1)
 )
 
-// magnitudes is the magnitude of each number of one packed word, plus that of the other.
+// magnitudes is the magnitude of each number of one packed word, plus that of the other. Both have laneSigns added: a bit for each number that isn't
+// below 0.
 func magnitudes(v, w uint64) uint64 {
-	v, w = v+laneSigns, w+laneSigns // a bit for each that isn't below 0
 	a, b := v>>(lane-1)&laneOnes, w>>(lane-1)&laneOnes
 	return (v ^ (laneSigns - laneOnes + a)) + (w ^ (laneSigns - laneOnes + b)) + (2*laneOnes - a - b)
 }
@@ -46,7 +46,9 @@ func (k *keptAt) add(d *Wire) (at keptAt) {
 }
 
 func (k keptAt) history(places int) History {
-	return History{make([]uint64, k.number*places), make([]uint64, k.pack*places), places, k.number}
+	numbers := k.number * places
+	words := make([]uint64, numbers+max(k.pack*places, MaxNumbers-1)) // row takes MaxNumbers words, of the last unit too
+	return History{words, words[numbers:][:k.pack*places], places, k.number}
 }
 
 // packs is how many words the numbers of a unit are packed in.
@@ -77,20 +79,31 @@ func (d *Wire) word(kept uint64) uint64 {
 
 // keep puts the numbers of a unit into a place.
 func (d *Wire) keep(h *History, at keptAt, place int, words []uint64) {
-	to, pack, by := h.row(place, at, d.N), at.pack*h.places+place, 0
-	words = words[:len(to)]
-	packed := uint64(0)
-	for i, w := range words {
-		if by == lanes*lane {
-			h.packs[pack] = packed
-			pack, packed, by = pack+h.places, 0, 0
+	to, pack := h.row(place, at), at.pack*h.places+place
+	packed, by := uint64(0), 0
+	if d.Kind == Angle {
+		shift := d.shift() & 63
+		for i, w := range words {
+			if i == lanes {
+				h.packs[pack] = packed
+				pack, packed, by = pack+h.places, 0, 0
+			}
+			w <<= shift
+			to[i&3] = w
+			packed += uint64(int64(w)>>(64-lane)) << (by & 63)
+			by += lane
 		}
-		n := d.integer(w)
-		if to[i] = n; d.Kind == Angle {
-			n = uint64(int64(n) >> (64 - lane))
+	} else {
+		for i, w := range words {
+			if i == lanes {
+				h.packs[pack] = packed
+				pack, packed, by = pack+h.places, 0, 0
+			}
+			w = uint64(unzigzag(w))
+			to[i&3] = w
+			packed += w << (by & 63)
+			by += lane
 		}
-		packed += n << (by & 63)
-		by += lane
 	}
 	h.packs[pack] = packed
 }
@@ -98,9 +111,10 @@ func (d *Wire) keep(h *History, at keptAt, place int, words []uint64) {
 // column is a packed word at all places.
 func (h *History) column(pack int) []uint64 { return h.packs[pack*h.places:][:h.places] }
 
-// row is a unit's numbers at a place.
-func (h *History) row(place int, at keptAt, n uint8) []uint64 {
-	return h.numbers[place*h.width+at.number:][:n]
+// row is a unit's numbers at a place. When these are fewer than MaxNumbers, others follow.
+func (h *History) row(place int, at keptAt) *[MaxNumbers]uint64 {
+	i := place*h.width + at.number
+	return (*[MaxNumbers]uint64)(h.numbers[i : i+MaxNumbers : i+MaxNumbers])
 }
 
 // Grown is a History of more places with what is in this one, each time at the place that to says.

@@ -38,7 +38,7 @@ func TestPackedNumbers(t *testing.T) {
 				// The unit is kept as a whole: with what it has so far.
 				words := make([]uint64, d.N)
 				for k := range words {
-					words[k] = d.word(together.row(i, keptAt{}, d.N)[k])
+					words[k] = d.word(together.row(i, keptAt{})[k])
 				}
 				words[j] = word
 				d.keep(&together, keptAt{}, i, words)
@@ -78,7 +78,7 @@ func TestMagnitudes(t *testing.T) {
 				want += abs(v[i][j])
 			}
 		}
-		got := magnitudes(packed[0], packed[1])
+		got := magnitudes(packed[0]+laneSigns, packed[1]+laneSigns)
 		for j := range lanes {
 			require.Equal(t, abs(v[0][j])+abs(v[1][j]), got>>(j*lane)&laneMask, "%v", v)
 		}
@@ -100,4 +100,22 @@ func TestHistoryGrows(t *testing.T) {
 		d.keep(&want, keptAt{}, (i+6)&7, words(i+7))
 	}
 	require.Equal(t, want, bigger)
+}
+
+// TestSmallHistory: a History of any number of places and one unit holds what is put into it.
+func TestSmallHistory(t *testing.T) {
+	for n := uint8(1); n <= MaxNumbers; n++ {
+		for places := 1; places <= 4; places++ {
+			d := Wire{Kind: Step, N: n}
+			h := keptAt{int(n), d.packs()}.history(places)
+			for i := range places {
+				words := []uint64{2, 4, 6, uint64(8 + 2*i)}
+				d.keep(&h, keptAt{}, i, words[4-n:])
+			}
+			for i := range places {
+				want := []uint64{1, 2, 3, uint64(4 + i)}
+				require.Equal(t, want[4-n:], h.row(i, keptAt{})[:n], "%d numbers, place %d of %d", n, i, places)
+			}
+		}
+	}
 }

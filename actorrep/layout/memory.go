@@ -11,47 +11,48 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// load is the numbers of a unit as they are sent.
-func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
-	at := u.offsets[:len(v)]
+// load brings the numbers of a unit, as they are sent, up to date with the object at obj, and reports whether they differ from what v was.
+func (u *Unit) load(obj unsafe.Pointer, v []uint64) (differs bool) {
+	at, all := u.offsets[:len(v)], uint64(0)
 	switch u.Kind {
 	case Quat:
 		var f [4]float64
 		for i := range f {
 			f[i] = u.loadFloat(unsafe.Add(obj, u.offsets[i]))
 		}
-		v[0], v[1], v[2], v[3] = Quaternion(f[0], f[1], f[2], f[3], u.Bits)
+		a, b, c, d := Quaternion(f[0], f[1], f[2], f[3], u.Bits)
+		all = (v[0] ^ a) | (v[1] ^ b) | (v[2] ^ c) | (v[3] ^ d)
+		v[0], v[1], v[2], v[3] = a, b, c, d
 	case Step:
 		for i := range v {
-			v[i] = Steps(u.loadFloat(unsafe.Add(obj, at[i])), u.Step)
+			n := Steps(u.loadFloat(unsafe.Add(obj, at[i])), u.Step)
+			all |= v[i] ^ n
+			v[i] = n
 		}
 	case Angle:
 		for i := range v {
-			v[i] = Turn(u.loadFloat(unsafe.Add(obj, at[i])), u.Bits)
+			n := Turn(u.loadFloat(unsafe.Add(obj, at[i])), u.Bits)
+			all |= v[i] ^ n
+			v[i] = n
 		}
 	case Int:
 		for i := range v {
-			v[i] = zigzag(loadInt(unsafe.Add(obj, at[i]), u.size))
+			n := zigzag(loadInt(unsafe.Add(obj, at[i]), u.size))
+			all |= v[i] ^ n
+			v[i] = n
 		}
 	case Max:
 		for i := range v {
-			v[i] = min(loadUint(unsafe.Add(obj, at[i]), u.size), uint64(u.Max)+1) // one more is what doesn't fit
+			n := min(loadUint(unsafe.Add(obj, at[i]), u.size), uint64(u.Max)+1) // one more is what doesn't fit
+			all |= v[i] ^ n
+			v[i] = n
 		}
 	default:
 		for i := range v {
-			v[i] = loadUint(unsafe.Add(obj, at[i]), u.size)
+			n := loadUint(unsafe.Add(obj, at[i]), u.size)
+			all |= v[i] ^ n
+			v[i] = n
 		}
-	}
-}
-
-// renew brings the numbers of a unit in a shadow up to date with the object at obj and reports whether they differ.
-func (u *Unit) renew(obj unsafe.Pointer, words []uint64) (differs bool) {
-	var now [MaxNumbers]uint64
-	u.load(obj, now[:len(words)])
-	all := uint64(0)
-	for i, v := range now[:len(words)] {
-		all |= v ^ words[i]
-		words[i] = v
 	}
 	return all != 0
 }

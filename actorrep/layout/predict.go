@@ -61,7 +61,7 @@ func (p *Past) Reset() {
 }
 
 // newest is the numbers of a unit at the newest time.
-func (p *Past) newest(at keptAt, n uint8) []uint64 { return p.row(p.At[0], at, n) }
+func (p *Past) newest(at keptAt) *[MaxNumbers]uint64 { return p.row(p.At[0], at) }
 
 // factors are what predictions multiply with.
 type factors struct {
@@ -153,31 +153,31 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 	}
 	d.check(p, at.pack, &off)
 	way := p.choose(&off.sum)
-	c, all := &p.curves[way], off.sum[way]
-	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]], at, d.N), p.row(p.At[c.times[1]], at, d.N), p.row(p.At[c.times[2]], at, d.N)
-	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)] // spares the loop's checks
-	shift, unused := d.shift()&63, uint8(0)
+	unused := uint8(0)
 	if d.Kind == Angle {
 		unused = (lane - d.Bits) & 63
 	}
-	all >>= unused & 63
-	if quat {
-		for j := range x0 {
-			a, b, e, f := x0[j], x1[j], x2[j], x3[j]
-			guess[j&3] = int64(a) + c.ahead(a, p.flips.flip(c.times[0], b), p.flips.flip(c.times[1], e), p.flips.flip(c.times[2], f), 0)
-		}
-	} else {
-		for j := range x0 {
-			guess[j&3] = int64(x0[j]) + c.ahead(x0[j], x1[j], x2[j], x3[j], shift)<<shift
-		}
-	}
-	missed, spread := off.word[way], p.spread[d.N&7]
-	for j := range x0 {
+	missed, all, spread := off.word[way], off.sum[way]>>unused, p.spread[d.N&7]
+	for j := range int(d.N) {
 		if j == lanes {
 			missed = fourth[way]
 		}
-		means[j&3] = min(missed&laneMask>>(unused&63)+all, 1<<30) * spread
+		means[j&3] = min(missed&laneMask>>unused+all, 1<<30) * spread
 		missed >>= lane
+	}
+	c := &p.curves[way]
+	x0, x1, x2, x3 := p.newest(at), p.row(p.At[c.times[0]], at), p.row(p.At[c.times[1]], at), p.row(p.At[c.times[2]], at)
+	if quat {
+		for j, a := range x0 {
+			b, e, f := p.flips.flip(c.times[0], x1[j]), p.flips.flip(c.times[1], x2[j]), p.flips.flip(c.times[2], x3[j])
+			guess[j] = int64(a) + c.ahead(a, b, e, f, 0)
+		}
+		return
+	}
+	shift := d.shift() & 63
+	for j := range int(d.N) {
+		j &= 3 // spares the checks
+		guess[j] = int64(x0[j]) + c.ahead(x0[j], x1[j], x2[j], x3[j], shift)<<shift
 	}
 }
 
@@ -210,21 +210,22 @@ func setBack(sums *[ways]uint64, way int) uint64 {
 // predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.
 func (d *Wire) predictStart(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64) {
 	shift, all := d.shift()&63, uint64(0)
-	x0, x1 := p.newest(at, d.N), p.row(p.At[1], at, d.N)
+	x0, x1 := p.newest(at), p.row(p.At[1], at)
 	if d.Kind == Quat {
 		p.turn(at)
 	}
-	for j := range x0 {
+	for j := range int(d.N) {
+		j &= 3
 		before := x1[j]
 		if d.Kind == Quat {
 			before = p.flips.flip(1, before)
 		}
 		way := int64(x0[j]-before) >> shift
-		guess[j&3] = int64(x0[j]) + (way*p.curves[line].by[0]+one/2)>>16<<shift
-		means[j&3] = abs(way) / 2
-		all += means[j&3]
+		guess[j] = int64(x0[j]) + (way*p.curves[line].by[0]+one/2)>>16<<shift
+		means[j] = abs(way) / 2
+		all += means[j]
 	}
-	for j := range x0 {
+	for j := range int(d.N) {
 		means[j&3] = min(means[j&3]+all, 1<<30) * p.spread[d.N]
 	}
 }
@@ -264,8 +265,8 @@ type moments [Points]uint64
 
 func (x *moments) near(o *misses, form Form) {
 	y0, y1, y2, y3, y4 := x[2], x[3], x[4], x[5], x[6]
-	e, v, w := x[0]-y0, y0-y1, y0-y2
-	f, r, s := x[1]-y1, y1-y2, y1-y3
+	e, v, w := x[0]-y0+laneSigns, y0-y1, y0-y2 // with laneSigns for magnitudes
+	f, r, s := x[1]-y1+laneSigns, y1-y2, y1-y3
 	a, b := 2*v-w, 2*r-s
 	e1, f1 := e-2*v, f-2*r
 	o.note(line, magnitudes(e1, f1))
@@ -282,8 +283,8 @@ func (x *moments) near(o *misses, form Form) {
 
 func (x *moments) far(o *misses) {
 	y0, y1, y2, y3, y4, y5, y6, y7 := x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11]
-	e, u, v, w := x[0]-y0, y0-y1, y0-y2, y0-y4
-	f, r, s, z := x[1]-y1, y1-y2, y1-y3, y1-y5
+	e, u, v, w := x[0]-y0+laneSigns, y0-y1, y0-y2, y0-y4 // with laneSigns for magnitudes
+	f, r, s, z := x[1]-y1+laneSigns, y1-y2, y1-y3, y1-y5
 	a, b, a2, b2 := 2*u-v, 2*r-s, 2*v-w, 2*s-z
 	e1, f1, e2, f2 := e-4*u, f-4*r, e-2*v, f-2*s
 	o.note(line, magnitudes(e1, f1))
@@ -487,10 +488,7 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 			near += u.nearRotation(v, &guess, &means, e)
 			continue
 		}
-		shift := u.shift() & 63
-		for j, w := range v {
-			errors[j&3] = zigzag((int64(u.integer(w)) - guess[j&3]) >> shift)
-		}
+		u.differences(v, &guess, &errors)
 		e.set(0, 0, errors[:len(v)], means[:])
 		near += e.n
 	}
@@ -499,7 +497,7 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 	}
 	for m := p.Predicted; m != 0 && far <= near; m &= m - 1 {
 		u := &l.Units[bits.TrailingZeros64(m)]
-		far += u.deltaBits(s.Words[u.first:][:u.N], p.newest(u.kept, u.N))
+		far += u.deltaBits(s.Words[u.first:][:u.N], p.newest(u.kept)[:])
 	}
 	if near >= far {
 		p.Predicted = 0

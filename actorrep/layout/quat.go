@@ -329,10 +329,10 @@ func keptQuat(kept []uint64) (n [4]int64) {
 
 // turn finds the times of a past at which a rotation has the other sign than at the newest: where the number that is the largest there is below 0.
 func (p *Past) turn(at keptAt) {
-	newest := keptQuat(p.newest(at, 4))
+	newest := keptQuat(p.newest(at)[:])
 	largest := longest(&newest)
 	for i := range p.Form.Times() {
-		p.flips[i] = uint64(int64(p.History.row(p.At[i], at, 4)[largest]) >> 63)
+		p.flips[i] = uint64(int64(p.row(p.At[i], at)[largest]) >> 63)
 	}
 }
 

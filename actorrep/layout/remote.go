@@ -302,7 +302,7 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v []uint64, past *Past, o Obje
 		u.predict(past, u.kept, &guess, &means)
 		u.readNear(r, v, &guess, &means)
 	default:
-		u.readDelta(r, v, past.newest(u.kept, u.N))
+		u.readDelta(r, v, past.newest(u.kept)[:])
 	}
 	if r.Err() != nil || !apply {
 		return false

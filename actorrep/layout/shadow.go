@@ -90,7 +90,7 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 			s.setUnfit(1<<i, !fits)
 			continue
 		}
-		if words := s.Words[u.first : u.first+int(u.N)]; u.renew(obj, words) {
+		if words := s.Words[u.first : u.first+int(u.N)]; u.load(obj, words) {
 			changed |= 1 << i
 			if l.ranged>>i&1 != 0 {
 				s.setUnfit(1<<i, !u.fits(words))
@@ -249,7 +249,7 @@ func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	case base.Predicted>>i&1 != 0:
 		base.near[i].write(w)
 	default:
-		u.writeDelta(w, s.Words[u.first:][:u.N], base.newest(u.kept, u.N))
+		u.writeDelta(w, s.Words[u.first:][:u.N], base.newest(u.kept)[:])
 	}
 }
 

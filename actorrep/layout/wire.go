@@ -159,6 +159,20 @@ func (d *Wire) difference(v, base uint64) uint64 {
 	return zigzag(int64(d.integer(v)-base) >> (d.shift() & 63))
 }
 
+// differences is how far off the numbers of a unit that is no rotation were expected, as they are kept.
+func (d *Wire) differences(v []uint64, guess *[MaxNumbers]int64, errors *[MaxNumbers]uint64) {
+	if d.Kind == Angle {
+		shift := d.shift() & 63
+		for j, w := range v {
+			errors[j&3] = zigzag((int64(w<<shift) - guess[j&3]) >> shift)
+		}
+		return
+	}
+	for j, w := range v {
+		errors[j&3] = zigzag(unzigzag(w) - guess[j&3])
+	}
+}
+
 // deltaBits is what writeDelta takes.
 func (d *Wire) deltaBits(v, base []uint64) int {
 	if d.Kind == Quat {
