@@ -28,7 +28,7 @@ func (b *baseline) arrived(v *view, r *record) {
 		older = b.older << d
 	}
 	if s := v.b.rep.snaps; s.has(r.count) {
-		i, deltas := r.count%snapshotRing, v.b.class.layout.Deltas
+		i, deltas := r.count&(snapshotRing-1), v.b.class.layout.Deltas
 		if s.frames[i] == r.frame && s.changed[i]&v.allowed == r.mask&deltas {
 			older |= 1
 		}
@@ -66,7 +66,7 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 		return wire.Path{}
 	}
 	age := int(frame - b.frame)
-	past.History, past.At[0], past.Mask, past.Age = &snaps.History, int(b.count%snapshotRing), b.known, age
+	past.History, past.At[0], past.Mask, past.Age = &snaps.History, int(b.count&(snapshotRing-1)), b.known, age
 	t.Age = uint8(age)
 	if age >= maxReach || b.older&^1 == 0 {
 		return t
@@ -93,7 +93,7 @@ func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 		if !snaps.has(count) {
 			return found
 		}
-		found = int(b.frame - snaps.frames[count%snapshotRing])
+		found = int(b.frame - snaps.frames[count&(snapshotRing-1)])
 		if found >= gap {
 			return found
 		}
@@ -112,16 +112,16 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	predicted := b.known
 	// The short way of an actor that changes in every Step: the records are as many changes behind as Steps.
 	if first := b.count - int64(back); first >= snaps.since && snaps.has(first) && snaps.frames[b.count&(snapshotRing-1)] == b.frame {
-		place, had, all := int(b.count), b.older, uint32(1)
-		at := past.At[1:n]
+		if all := multiples[gap] & (2<<back - 1); b.older&all != all {
+			return false
+		}
+		place, at := int(b.count), past.At[1:n]
 		for i := range at {
 			place = (place - gap) & (snapshotRing - 1)
-			had >>= gap & 31
-			all &= had
 			predicted &= snaps.changed[place]
 			at[i] = place
 		}
-		return all != 0 && b.found(predicted, gap, form, past, t)
+		return b.found(predicted, gap, form, past, t)
 	}
 	for i := 1; i < n; i++ {
 		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)
@@ -137,6 +137,16 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	}
 	return b.found(predicted, gap, form, past, t)
 }
+
+// multiples has, for each gap, the bits of baseline.older that are a multiple of it before the baseline.
+var multiples = func() (all [maxReach + 1]uint32) {
+	for gap := 1; gap <= maxReach; gap++ {
+		for i := gap; i <= maxReach; i += gap {
+			all[gap] |= 1 << i
+		}
+	}
+	return all
+}()
 
 // found takes these records as the path. It returns false when they predict no unit.
 func (b *basis) found(predicted layout.Mask, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {

@@ -57,13 +57,13 @@ const (
 
 // has reports whether the numbers after a change are kept.
 func (s *snapshots) has(count int64) bool {
-	return s != nil && count >= 0 && s.counts[count%snapshotRing] == count
+	return s != nil && count >= 0 && s.counts[count&(snapshotRing-1)] == count
 }
 
 // change is the number of the newest change, up to from, that was made in a frame or before. It may no longer be kept.
 func (s *snapshots) change(frame uint32, from int64) int64 {
 	count := from
-	for count > from-snapshotRing && s.has(count) && int32(s.frames[count%snapshotRing]-frame) > 0 {
+	for count > from-snapshotRing && s.has(count) && int32(s.frames[count&(snapshotRing-1)]-frame) > 0 {
 		count--
 	}
 	return count
@@ -76,7 +76,7 @@ func (r *replicated) remember(l *layout.Layout, changed layout.Mask) {
 
 // note notes a change, and says where its numbers are kept.
 func (s *snapshots) note(count int64, frame uint32, changed layout.Mask) (place int) {
-	place = int(count % snapshotRing)
+	place = int(count & (snapshotRing - 1))
 	if !s.has(count-1) || s.frames[(place-1)&(snapshotRing-1)]+1 != frame {
 		s.since = count
 	}

@@ -490,9 +490,21 @@ func (p *Peer) holds(b *Base) bool {
 
 // IsRelevant reports whether the actor is relevant to the connection now.
 func (p *Peer) IsRelevant(a Actor) bool {
-	v := p.views[a.base()]
+	b := a.base()
+	if b.rep != nil && len(b.rep.views) <= fewViews {
+		for _, v := range b.rep.views {
+			if v.peer == p {
+				return v.relevant
+			}
+		}
+		return false
+	}
+	v := p.views[b]
 	return v != nil && v.relevant
 }
+
+// fewViews of an actor are looked through faster than a connection's map of views.
+const fewViews = 4
 
 // want makes the actor relevant: it creates a view of it and of its components if there is none.
 func (p *Peer) want(b *Base) {

@@ -179,9 +179,12 @@ func (p *Peer) sees(b *Base, relevant bool) bool {
 // the actor has no cull distance or no Location, or the connection has no viewpoint.
 func (p *Peer) distance(a Actor) (square, limit float64, ok bool) {
 	b := a.base()
+	if b.cull <= 0 {
+		return 0, 0, false
+	}
 	l, located := a.(Located)
 	x, y, z, view := p.Viewpoint()
-	if !located || !view || b.cull <= 0 {
+	if !located || !view {
 		return 0, 0, false
 	}
 	ax, ay, az := l.Location()
