@@ -133,6 +133,10 @@ func (g *wildGame) act(c *Conn, ch *channel.Channel) {
 		c.FlushNet()
 	case 18:
 		c.FlushWritten(c.Now())
+	case 19:
+		if control := c.Channel(0); control != nil {
+			_ = control.Close(bunch.Destroyed)
+		}
 	default:
 		g.say(c, ch)
 	}
