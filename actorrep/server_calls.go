@@ -250,7 +250,7 @@ func (v *view) speak(last bool) bool {
 			w.WriteBits(wire.Role, wire.KindBits)
 			writeRole(w, v.aud)
 		}
-		m, sent := p.writeSome(w, v, need, most), 0
+		m, sent := p.writeSome(w, v, need, most, most), 0
 		if m == need {
 			sent = p.writeCalls(w, v)
 		}
@@ -300,10 +300,10 @@ func (p *Peer) most(room int) int {
 	return largest
 }
 
-// writeSome writes those of the units of m that fit a message of most bits, and returns them.
-func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask, most int) layout.Mask {
+// writeSome writes those of the units of m that fit a message of most bits, or of several bits if it is more than one unit, and returns them.
+func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask, most, several int) layout.Mask {
 	for mark := w.Mark(); m != 0; m = half(m) {
-		limitValues(w, m, most)
+		limitValues(w, m, most, several)
 		if p.writeProps(w, v, m); w.Err() == nil {
 			break
 		}
@@ -368,9 +368,9 @@ func (v *view) tooLarge(m layout.Mask) error {
 // single unit always takes less.
 const valueBytes = 16 << 10
 
-func limitValues(w *bitio.Writer, m layout.Mask, most int) {
+func limitValues(w *bitio.Writer, m layout.Mask, most, several int) {
 	if m&(m-1) != 0 {
-		most = min(most, valueBytes*8)
+		most = min(several, valueBytes*8)
 	}
 	w.SetLimit(most)
 }

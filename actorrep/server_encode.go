@@ -174,11 +174,12 @@ func (p *Peer) write() {
 	if !p.ready || p.idle {
 		return
 	}
+	starved := p.batch.stats.saturated > 0
 	if p.gathered {
 		p.writeBatch()
 	}
 	if len(p.halves) > 0 {
-		p.finishOpenings()
+		p.endTurn(starved)
 	}
 	p.out.end()
 }
@@ -226,8 +227,8 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 		return
 	}
 	for m != 0 {
-		w := p.world.message()
-		part := p.writeSome(w, v, m, p.most(p.out.room(v)))
+		w, most := p.world.message(), p.most(p.out.room(v))
+		part := p.writeSome(w, v, m, most, most)
 		if part == 0 {
 			if never := v.giveUp(w, m); never != 0 {
 				m &^= never

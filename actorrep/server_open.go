@@ -131,8 +131,9 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	}
 	w, rest := p.world.message(), layout.Mask(0)
 	most, head := p.most(p.out.newRoom()), 0
+	several := most
 	for mark, all := w.Mark(), m; ; m = half(m) {
-		limitValues(w, m, most)
+		limitValues(w, m, most, several)
 		rest = all &^ m
 		p.writeOpening(w, v, again, rest != 0 && !again, m)
 		head = w.Len()
@@ -141,6 +142,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 			break
 		}
 		w.Rollback(mark)
+		several = p.paced(most)
 	}
 	if rest != 0 && !again {
 		v.flags |= large
@@ -165,12 +167,16 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		v.rest = rest
 		v.flags |= unfinished | inParts
 		p.halves = append(p.halves, v)
+		p.owed, p.left = p.owed+w.Len(), p.out.budget()
 		if !p.replay {
 			p.inParts = append(p.inParts, v)
 		}
 	}
 	return w.Len(), true
 }
+
+// paced is the bits of several units in one bunch of an opening in several: no more than the bandwidth, or others would wait for several Steps.
+func (p *Peer) paced(most int) int { return min(most, max(p.out.budget(), p.out.packetBits())) }
 
 // openMore sends more of an opening in several bunches, as bandwidth allows; with last, as far as the channel has room.
 // It reports whether nothing is left.
@@ -188,7 +194,11 @@ func (v *view) openMore(last bool) bool {
 			w.WriteBits(wire.Role, wire.KindBits)
 			writeRole(w, v.aud)
 		}
-		part := p.writeSome(w, v, m, most)
+		several := most
+		if !last {
+			several = p.paced(most)
+		}
+		part := p.writeSome(w, v, m, most, several)
 		if part == m {
 			w.PatchBits(0, 0, 1)
 		}
@@ -214,25 +224,35 @@ func (v *view) openMore(last bool) bool {
 	return true
 }
 
-// takeTurn continues openings in several bunches before everything else, in every second Step with bandwidth. So neither
+// takeTurn continues openings in several bunches before everything else, once other traffic has had as many bits as they had last. So neither
 // they nor other traffic starve.
 func (p *Peer) takeTurn() {
-	if p.out.budget() <= 0 {
-		return
-	}
-	if p.turn {
+	if p.owed <= 0 {
 		p.finishOpenings()
 	}
-	p.turn = !p.turn
+	p.left = p.out.budget()
+}
+
+// endTurn notes what other traffic has had in this Step. Bandwidth that it leaves is for openings in several bunches, but not the little that is left while some of it
+// waits.
+func (p *Peer) endTurn(starved bool) {
+	left := p.out.budget()
+	had := p.left - left
+	if p.owed = max(0, p.owed-had); left > 0 && (!starved || had == 0) {
+		p.owed = 0
+		p.finishOpenings()
+	}
 }
 
 // finishOpenings continues openings in several bunches, the oldest first, while there is bandwidth.
 func (p *Peer) finishOpenings() {
 	kept := p.halves[:0]
 	for _, v := range p.halves {
+		was := v.total
 		if v.state == opening && !v.openMore(false) {
 			kept = append(kept, v)
 		}
+		p.owed += int(v.total - was)
 	}
 	clear(p.halves[len(kept):])
 	p.halves = kept

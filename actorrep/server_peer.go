@@ -25,7 +25,6 @@ type Peer struct {
 	ready               bool    // the client has answered which of our classes it has
 	idle                bool    // nothing is sent in this Step
 	gathered            bool    // there was something to send in this Step
-	turn                bool    // halves go first in the next Step
 	hasView             bool    // SetViewpoint was called
 	holding             int     // how many of opening wait for Release
 	noRoom              bool    // opening wait for a channel or for room in the packets under way, since the last Step
@@ -68,6 +67,9 @@ type Peer struct {
 	closing map[*Base]closing
 
 	oversize map[*view]layout.Mask // units that the game was told are too large for the connection, until they fit again
+
+	// Bits that halves have had more than other traffic, and those that are left for other traffic in this Step.
+	owed, left int
 
 	sent     sentRing
 	fates    []fate // of packets, to be learned
