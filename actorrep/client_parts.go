@@ -55,9 +55,6 @@ func (m *mirror) take(r *bitio.Reader) error {
 func (m *mirror) keepPart(r *bitio.Reader) error {
 	p := part{bits: r.Remaining()}
 	n := (p.bits+7)/8 + partCost
-	if r.Err() != nil {
-		return r.Err()
-	}
 	var err error
 	switch {
 	case m.held+n > maxOpening:

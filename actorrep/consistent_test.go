@@ -229,6 +229,18 @@ func (c *checker) peer(p *Peer) {
 		closing[b] = k.n
 		c.must(k.n > 0 && k.newest != nil, "%d channels of %v close", k.n, b.guid)
 	}
+	if o, ok := p.out.(*channelOutlet); ok && !p.ended() {
+		n := 0
+		for ch := range o.conn.Table().All {
+			if ch.Closing() {
+				n++
+			}
+		}
+		for _, k := range p.closing {
+			n -= k.n
+		}
+		c.must(n >= 0, "%d channels close for ever", -n)
+	}
 	c.must(len(p.ending) == len(p.endingID), "%d ids end, of %d channels", len(p.ending), len(p.endingID))
 	for id, ch := range p.ending {
 		c.must(p.endingID[ch] == id && (ch.Closing() || p.ended()), "%v ends for ever", id)
