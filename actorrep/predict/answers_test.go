@@ -113,35 +113,18 @@ func (m *watchman) Simulate(in aim, dt time.Duration) {
 // TestWaitedInAStep: in a step the player's Peer has how long the server had the input, by which the time is found that the player saw; afterwards it has nothing. A group's members have it too.
 func TestWaitedInAStep(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
-		var ends [2]*Class[*watchman, aim]
-		register := func(i int) func(w *actorrep.World) error {
-			return func(w *actorrep.World) (err error) {
-				cfg := Config[*watchman, aim]{Input: func(*watchman) aim { return aim{X: 1} }}
-				if grouped {
-					if cfg.Group, err = NewGroup(w, GroupConfig{}); err != nil {
-						return err
-					}
-				}
-				ends[i], err = Register(w, "Watchman", cfg)
-				return err
-			}
-		}
-		tick := func(i int, now time.Duration) error {
-			if grouped {
-				return ends[i].group.Tick(now)
-			}
-			return ends[i].Tick(now)
-		}
-		r := rig.New(t, 1, netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 30 * time.Millisecond}, actorrep.Config{}, register(0))
-		l := r.Join(register(1))
+		var ends classEnds[*watchman, aim]
+		cfg := Config[*watchman, aim]{Input: func(*watchman) aim { return aim{X: 1} }}
+		r := rig.New(t, 1, netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 30 * time.Millisecond}, actorrep.Config{}, ends.register(0, "Watchman", cfg, grouped))
+		l := r.Join(ends.register(1, "Watchman", cfg, grouped))
 		m := &watchman{}
 		require.NoError(t, r.Server.Spawn(m))
 		require.NoError(t, ends[0].Possess(m, l.Peer, r.Now))
 		for range 150 {
-			require.NoError(t, tick(0, r.Now))
+			require.NoError(t, ends.tick(0, r.Now))
 			require.Zero(t, bridge.Waited.(func(*actorrep.Peer) time.Duration)(l.Peer))
 			r.Step()
-			require.NoError(t, tick(1, r.Now))
+			require.NoError(t, ends.tick(1, r.Now))
 		}
 		var all time.Duration
 		for _, d := range m.waits[len(m.waits)-100:] {

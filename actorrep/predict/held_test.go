@@ -225,35 +225,40 @@ func TestClientTakesTheServersRate(t *testing.T) {
 	require.Equal(t, corrections, server.Counters().Server.Corrections)
 }
 
-// TestInputsThatDontFit: inputs that make a message of over 384 bytes are an error of Tick at the client, and others' actors go on.
-func TestInputsThatDontFit(t *testing.T) {
-	for _, grouped := range []bool{false, true} {
-		var ends [2]*Class[*crate, load]
-		register := func(i int) func(w *actorrep.World) error {
-			return func(w *actorrep.World) (err error) {
-				cfg := Config[*crate, load]{Input: func(*crate) (l load) {
-					for j := range l.All {
-						l.All[j] = float64(j) + 0.1
-					}
-					return l
-				}}
-				if grouped {
-					if cfg.Group, err = NewGroup(w, GroupConfig{}); err != nil {
-						return err
-					}
-				}
-				ends[i], err = Register(w, "Crate", cfg)
+// classEnds is a class at the server and at a client, by itself or in a group of its own.
+type classEnds[A Mover[In], In any] [2]*Class[A, In]
+
+func (e *classEnds[A, In]) register(i int, name string, cfg Config[A, In], grouped bool) func(w *actorrep.World) error {
+	return func(w *actorrep.World) (err error) {
+		if grouped {
+			if cfg.Group, err = NewGroup(w, GroupConfig{}); err != nil {
 				return err
 			}
 		}
-		tick := func(i int, now time.Duration) error {
-			if grouped {
-				return ends[i].group.Tick(now)
+		e[i], err = Register(w, name, cfg)
+		return err
+	}
+}
+
+func (e *classEnds[A, In]) tick(i int, now time.Duration) error {
+	if g := e[i].group; g != nil {
+		return g.Tick(now)
+	}
+	return e[i].Tick(now)
+}
+
+// TestInputsThatDontFit: inputs that make a message of over 384 bytes are an error of Tick at the client, and others' actors go on.
+func TestInputsThatDontFit(t *testing.T) {
+	for _, grouped := range []bool{false, true} {
+		var ends classEnds[*crate, load]
+		cfg := Config[*crate, load]{Input: func(*crate) (l load) {
+			for j := range l.All {
+				l.All[j] = float64(j) + 0.1
 			}
-			return ends[i].Tick(now)
-		}
-		r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(error) {}}, register(0))
-		l := r.JoinOther(register(1))
+			return l
+		}}
+		r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(error) {}}, ends.register(0, "Crate", cfg, grouped))
+		l := r.JoinOther(ends.register(1, "Crate", cfg, grouped))
 		mine, host := &crate{}, &crate{}
 		for _, c := range []*crate{mine, host} {
 			require.NoError(t, r.Server.Spawn(c))
@@ -262,11 +267,11 @@ func TestInputsThatDontFit(t *testing.T) {
 		require.NoError(t, ends[0].Possess(host, r.Server.Local(), r.Now))
 		var at, there error
 		for range 60 {
-			if err := tick(0, r.Now); err != nil {
+			if err := ends.tick(0, r.Now); err != nil {
 				at = err
 			}
 			r.Step()
-			if err := tick(1, r.Now); err != nil {
+			if err := ends.tick(1, r.Now); err != nil {
 				there = err
 			}
 		}
