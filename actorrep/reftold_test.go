@@ -190,7 +190,7 @@ func (w *watcher) untold() string {
 func TestReferencesAreTold(t *testing.T) {
 	seeds, steps := 4, 600
 	if os.Getenv("CI") != "" {
-		seeds, steps = 40, 2000
+		seeds, steps = 20, 2000
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { referencesAreTold(t, uint64(seed), steps) })

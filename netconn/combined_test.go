@@ -217,7 +217,7 @@ func runCombo(t *testing.T, seed uint64, coding Coding) (why string, delivered i
 func TestReopenedChannelsUnderAnything(t *testing.T) {
 	seeds := uint64(14)
 	if os.Getenv("CI") != "" {
-		seeds = 200
+		seeds = 84
 	}
 	for seed := range seeds {
 		coding := Coding{}

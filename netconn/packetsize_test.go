@@ -89,7 +89,7 @@ func TestPacketSizeIsFound(t *testing.T) {
 func TestPathChanges(t *testing.T) {
 	seeds := uint64(21)
 	if os.Getenv("CI") != "" {
-		seeds = 210
+		seeds = 105
 	}
 	downs := 0
 	for seed := range seeds {
@@ -210,7 +210,7 @@ func TestPacedPacketsAreFull(t *testing.T) {
 func TestSizeFollowsThePath(t *testing.T) {
 	seeds := uint64(6)
 	if os.Getenv("CI") != "" {
-		seeds = 60
+		seeds = 30
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 13))

@@ -858,7 +858,7 @@ func TestCrowdsAreSplit(t *testing.T) {
 	}
 	seeds := uint64(1)
 	if os.Getenv("CI") != "" && !testing.Short() {
-		seeds = 12
+		seeds = 5
 	}
 	for seed := *first; seed < *first+seeds; seed++ {
 		split, handed := play(seed, 2*time.Second, 10)

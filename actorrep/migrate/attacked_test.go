@@ -41,7 +41,7 @@ func TestHitch(t *testing.T) {
 // TestSuccessorGoesAtOnce: a successor that crashes at any moment of its first second, before its players have its plan, its tokens or a checkpoint of its own,
 // leaves a game, which goes on from what the host before had given.
 func TestSuccessorGoesAtOnce(t *testing.T) {
-	for seed := range seeds(12, 120) {
+	for seed := range seeds(12, 48) {
 		after := time.Duration(seed%12) * 80 * time.Millisecond
 		r := newRig(t, seed+300, 4, path, func(r *rig) { r.save = 20_000 + int(seed%2)*130_000 })
 		r.until(9 * time.Second)

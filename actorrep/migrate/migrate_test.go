@@ -446,7 +446,7 @@ func TestHostGoes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			worst, lost := time.Duration(0), uint32(0)
-			late, n := 0, seeds(8, 120)
+			late, n := 0, seeds(8, 50)
 			for seed := range n {
 				r := newRig(t, seed+1, 4, path, func(r *rig) { r.save = 20_000 })
 				at := 5*time.Second + time.Duration(seed)*37*time.Millisecond

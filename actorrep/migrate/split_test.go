@@ -35,7 +35,7 @@ func ready(t *testing.T, seed uint64, n int) *rig {
 // TestSplit: where the network falls apart, the part with more than half of the players besides the host goes on, the other stands still, and when the two meet
 // again all play the one game.
 func TestSplit(t *testing.T) {
-	for seed := range seeds(6, 60) {
+	for seed := range seeds(6, 30) {
 		r := ready(t, seed+1, 4)
 		together := r.apart([]int{0, 1}, []int{2, 3})
 		for range 60 {
@@ -69,7 +69,7 @@ func TestAloneIsNobody(t *testing.T) {
 // TestDarkHost: a host that nobody hears for a moment goes on as the host when nobody has taken its place; and one of two, whose only guest has crashed,
 // stands still until that has timed out, and plays on.
 func TestDarkHost(t *testing.T) {
-	for seed := range seeds(6, 60) {
+	for seed := range seeds(6, 30) {
 		r := ready(t, seed+1, 4)
 		together := r.apart([]int{0}, []int{1, 2, 3})
 		r.until(r.world.Now() + 850*time.Millisecond)

@@ -1,6 +1,7 @@
 package predict_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -108,9 +109,14 @@ func (s *course) isInStep(d time.Duration, most float64, less time.Duration, for
 	require.Less(s.T, wait, less, what)
 }
 
+var manySeeds = flag.Int("seeds", 0, "seeds of each test in virtual time; default some, and 100 with CI set")
+
 func seeds(short int) int {
+	if *manySeeds > 0 {
+		return *manySeeds
+	}
 	if os.Getenv("CI") != "" {
-		return 200
+		return 100
 	}
 	return short
 }

@@ -11,14 +11,11 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/simtest/exercise"
 )
 
-// TestSeeds plays a hundred seeds, or a few hundred when the variable CI is set, of everything. go run ./bench/swarm plays as many as you like.
+// TestSeeds plays a hundred seeds of everything. go run ./bench/swarm plays as many as you like, and .ci/run has it play a thousand.
 func TestSeeds(t *testing.T) {
 	seeds := 100
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		seeds = 60
-	case os.Getenv("CI") != "":
-		seeds = 400
 	}
 	const workers = 4
 	for worker := range workers {
