@@ -71,6 +71,9 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	if known && s.alive(now, i) {
 		return unexpected // of an attempt before, and late; or its client isn't there any more, and asks again
 	}
+	if known && s.slots[i].salt == salt && s.slots[i].confirmed {
+		return unexpected // to an older challenge, and late: who knows of its slot answers no other one
+	}
 	if known && s.slots[i].salt == salt { // its client had another challenge
 		s.slots[i].prefix, s.slots[i].heard = prefix, now
 		s.keepAlive(now, i)

@@ -220,6 +220,35 @@ func TestLateResponse(t *testing.T) {
 	require.EqualValues(t, 5, w.server.Counters.Unexpected)
 }
 
+// TestLateAnswerToAnOlderChallenge: a response of the same attempt, to the challenge before the one that gave the client its slot, moves a connection to another
+// prefix never, however long that was silent: its client has one prefix, that of its slot.
+func TestLateAnswerToAnOlderChallenge(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	c.cfg.ConnectTimeout = 30 * time.Second
+	var late []byte
+	w.cut = func(d *datagram) bool {
+		hold := packetType(d.p[4]) == typeResponse && w.now < 11*time.Second
+		if hold && late == nil {
+			late = d.p
+		}
+		return hold
+	}
+	w.now = 8 * time.Second
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(5 * time.Second)
+	require.Equal(t, Connected, c.State())
+	require.NotEqual(t, first(late), c.prefix, "the secret was replaced amid it")
+	w.loss = 1
+	w.run(time.Second)
+	w.loss = 0
+	w.server.receive(w.now, c.addr, late)
+	w.run(10 * time.Second)
+	require.Equal(t, Connected, c.State())
+	require.Empty(t, w.server.left)
+	require.EqualValues(t, 1, w.server.Counters.Unexpected)
+}
+
 // TestAnotherChallenge: a client that answers a second challenge as the server takes its answer to the first one has the same slot, and nobody leaves.
 func TestAnotherChallenge(t *testing.T) {
 	w := newWorld(t, 1, ServerConfig{})
