@@ -40,7 +40,7 @@ type client struct {
 	pending   []pendingCall
 	running   []pendingCall
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
-	waits     map[wait]struct{}           // the same ones
+	waits     map[wait]bool               // the same ones; see waitAnew
 	held      int                         // bytes of the actors' structs, and of the numbers that records are predicted from
 	speaking  []*mirror
 	warned    bool          // that ChannelTypes wasn't called, or nobody describes classes
@@ -51,7 +51,7 @@ type client struct {
 	untaken   flood         // values and calls that can't be taken
 	refusals  flood
 	leaving   []*mirror                 // actors that disappear once their calls have run
-	tidied    bool                      // forgetGone has run since the last Step
+	crowded   bool                      // a reference came when maxUnmapped waited; see waitAnew
 	orphaned  []*Base                   // gone, with components that look for a parent; see settleOrphans
 	referring []*Base                   // with references that have notifies; see refer
 	refs      []netguid.GUID            // for the references of a field
@@ -96,7 +96,7 @@ type wait struct {
 	unmapped
 }
 
-// maxUnmapped bounds the references that wait for their actors. Components that wait for their parents aren't bounded: there are no more
+// maxUnmapped bounds the references that wait for their actors. Components that wait for their parents aren't bounded: after a Step there are no more
 // of them than actors.
 const maxUnmapped = 4096
 
@@ -312,35 +312,75 @@ func (b *Base) ServerTime() (at time.Duration, ok bool) {
 
 // wait notes that a reference waits for its actor.
 func (c *client) wait(id netguid.GUID, u unmapped) {
-	if len(c.waits) >= maxUnmapped && !c.tidied { // once a Step, because it looks at all of them
-		c.tidied = true
-		c.forgetGone()
-	}
-	if len(c.waits) >= maxUnmapped && u.field >= 0 {
-		return // the reference can still be looked up; only its notify isn't called again
-	}
 	if _, waits := c.waits[wait{id, u}]; waits {
 		return
 	}
+	if len(c.waits) >= maxUnmapped {
+		if c.crowded = true; u.field >= 0 {
+			return // unless the Step finds room, its notify isn't called again; it can still be looked up
+		}
+	}
 	if c.waiting == nil {
-		c.waiting, c.waits = map[netguid.GUID][]unmapped{}, map[wait]struct{}{}
+		c.waiting, c.waits = map[netguid.GUID][]unmapped{}, map[wait]bool{}
 	}
 	c.waiting[id] = append(c.waiting[id], u)
-	c.waits[wait{id, u}] = struct{}{}
+	c.waits[wait{id, u}] = false
 }
 
-// forgetGone drops the waiting references of actors that are gone.
-func (c *client) forgetGone() {
+// waitAnew drops what waits no more: references of actors that are gone or refer to others by now, and components that have a parent or another one to wait for.
+// If there is room then, references that found none wait. It looks at all of them, so a Step does it once.
+func (c *client) waitAnew() {
+	for w := range c.waits {
+		b := c.world.byGUID[w.of]
+		c.waits[w] = w.field < 0 && b != nil && b.parent == nil && b.mirror.parent == w.id
+	}
+	for b, field := range c.fieldsThatRefer {
+		for _, id := range c.references(b, field) {
+			w := wait{id, unmapped{b.guid, field}}
+			if _, waits := c.waits[w]; waits {
+				c.waits[w] = true
+			}
+		}
+	}
 	for id, list := range c.waiting {
 		list = slices.DeleteFunc(list, func(u unmapped) bool {
-			if c.world.byGUID[u.of] != nil {
-				return false
+			w := wait{id, u}
+			past := !c.waits[w]
+			if past {
+				delete(c.waits, w)
 			}
-			delete(c.waits, wait{id, u})
-			return true
+			return past
 		})
 		if c.waiting[id] = list; len(list) == 0 {
 			delete(c.waiting, id)
+		}
+	}
+	for b, field := range c.fieldsThatRefer {
+		if len(c.waits) >= maxUnmapped {
+			break
+		}
+		c.waitForField(b, field)
+	}
+	c.crowded = false
+}
+
+// waitForField has a field's references to actors that aren't there wait for them.
+func (c *client) waitForField(b *Base, field int) {
+	for _, id := range c.references(b, field) {
+		if id.Valid() && c.world.byGUID[id] == nil {
+			c.wait(id, unmapped{b.guid, field})
+		}
+	}
+}
+
+// fieldsThatRefer loops over the fields of which the game is told when an actor comes to which they refer.
+func (c *client) fieldsThatRefer(yield func(b *Base, field int) bool) {
+	c.referring = slices.DeleteFunc(c.referring, func(b *Base) bool { return b.world != c.world })
+	for _, b := range c.referring {
+		for field := range b.class.layout.Fields {
+			if b.tells(field) && !yield(b, field) {
+				return
+			}
 		}
 	}
 }
@@ -364,23 +404,17 @@ func (c *client) missReferences() {
 	if len(c.missed) == 0 {
 		return
 	}
-	c.referring = slices.DeleteFunc(c.referring, func(b *Base) bool { return b.world != c.world })
-	for _, b := range c.referring {
-		for field := range b.class.layout.Fields {
-			if !b.tells(field) {
+	for b, field := range c.fieldsThatRefer {
+		for _, id := range c.references(b, field) {
+			if _, gone := c.missed[id]; !gone {
 				continue
 			}
-			for _, id := range c.references(b, field) {
-				if _, gone := c.missed[id]; !gone {
-					continue
-				}
-				if c.world.byGUID[id] == nil {
-					c.wait(id, unmapped{b.guid, field})
-					continue
-				}
-				b.elementsOf(id, field)
-				b.mirror.noteCame(field)
+			if c.world.byGUID[id] == nil {
+				c.wait(id, unmapped{b.guid, field})
+				continue
 			}
+			b.elementsOf(id, field)
+			b.mirror.noteCame(field)
 		}
 	}
 	clear(c.missed)
@@ -429,11 +463,7 @@ func (m *mirror) noteCame(field int) {
 func (c *client) waitForElements(b *Base) {
 	for field, n := range b.class.notify {
 		if n.fast && b.tells(field) {
-			for _, id := range c.references(b, field) {
-				if id.Valid() && c.world.byGUID[id] == nil {
-					c.wait(id, unmapped{b.guid, field})
-				}
-			}
+			c.waitForField(b, field)
 		}
 	}
 }
@@ -580,7 +610,6 @@ func (c *client) step() {
 	if c.schema == nil && !c.warned {
 		c.expectClasses()
 	}
-	c.tidied = false
 	for _, f := range []*flood{&c.bad, &c.untaken, &c.refusals} {
 		f.tell(c.world)
 	}
@@ -612,6 +641,9 @@ func (c *client) step() {
 		c.events[i].m, c.events[i].a = nil, nil
 	}
 	c.events = c.events[:0]
+	if c.crowded {
+		c.waitAnew()
+	}
 	c.speak()
 }
 

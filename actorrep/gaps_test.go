@@ -9,6 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -26,20 +27,40 @@ func TestBadCallsAreCounted(t *testing.T) {
 	}
 }
 
-// TestReferencesOfThoseGone: references of actors that are gone give way to others, again and again, though they are looked for once a Step only.
-func TestReferencesOfThoseGone(t *testing.T) {
-	w := NewClient(Config{})
-	c := w.client
-	w.byGUID[1] = &Base{world: w, guid: 1}
-	for round := range netguid.GUID(3) {
-		w.Step(time.Duration(round) * time.Second)
-		for i := range netguid.GUID(maxUnmapped) {
-			c.wait(2*(maxUnmapped*round+i)+2, unmapped{3, 0})
-		}
-		id := 2*(maxUnmapped*10+round) + 2
-		c.wait(id, unmapped{1, 0})
-		require.Len(t, c.waiting[id], 1)
+// TestReferencesThatAreOver: an actor that refers to one absent actor after the other, for hours, takes no place from references that still wait.
+func TestReferencesThatAreOver(t *testing.T) {
+	p := newPair(t)
+	a, late := p.newPupils(t, 1)[0], &pupil{}
+	p.l.peer.Hold(func(a Actor) bool { return a == Actor(late) })
+	require.NoError(t, p.s.Spawn(late))
+	for i := range netguid.GUID(maxUnmapped + 100) {
+		a.Who = 2*i + 100000
+		p.steps(1)
+		p.c.Step(p.now)
 	}
+	a.Who = late.guid
+	p.serves(t, 4)
+	p.tell(t)
+	p.l.peer.Release()
+	p.serves(t, 4)
+	require.Contains(t, p.tell(t), "who true")
+}
+
+// TestParentsThatALiarChanges: a component that a server opens again and again, each time with another parent that never comes, waits for the last one only.
+func TestParentsThatALiarChanges(t *testing.T) {
+	o := newHonest(t)
+	for i := range uint32(3 * maxUnmapped) {
+		o.openAs(wire.Opening{GUID: 4, Parent: 2*i + 100, Frame: i + 1}, 1, &smallActor{}).Closed(nil, bunch.Destroyed)
+		if i%1000 == 0 {
+			o.client.Step(time.Duration(i) * time.Second)
+		}
+		require.LessOrEqual(t, len(o.client.client.waits), maxUnmapped+1000)
+	}
+	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 3*maxUnmapped + 1}, 1, &smallActor{})
+	o.openAs(wire.Opening{GUID: 2, Frame: 3*maxUnmapped + 2}, 2, &smallActor{})
+	require.Same(t, o.client.Find(2), o.client.Find(4).(*smallActor).Parent())
+	require.Empty(t, o.failed)
+	o.client.Consistent(t)
 }
 
 // TestManyGoBetweenSteps: of actors that disappear a client keeps as many ids as references may wait, and then looks at the references.

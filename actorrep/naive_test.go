@@ -342,46 +342,44 @@ func TestSpareMemory(t *testing.T) {
 	}
 }
 
-// TestWaitingReferences: references to actors that never come are bounded, and those of actors that are gone make room.
+// TestWaitingReferences: references to actors that never come are bounded. Those of actors that are gone make room, in the next Step, for those that found none, again and
+// again.
 func TestWaitingReferences(t *testing.T) {
-	w := NewClient(Config{})
-	require.NoError(t, w.Register("parcel", (*parcel)(nil)))
-	c := w.client
-	var mirrors []*mirror
-	for range 100 {
-		a := &parcel{}
-		w.add(a, w.classes[0], netguid.GUID(2*len(mirrors)+2))
-		m := &mirror{world: w, b: a.base(), self: a.base(), guid: a.guid, class: &remoteClass{local: w.classes[0]}}
-		a.mirror = m
-		mirrors = append(mirrors, m)
-	}
-	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100].guid, i % 7}) }
-	for i := range 2 * maxUnmapped {
-		wait(i)
-		wait(i)
-		require.Len(t, c.waits, min(i+1, maxUnmapped))
-	}
-	w.Consistent(t)
-	for _, m := range mirrors[:50] {
-		w.remove(m.b)
-		m.b = nil
-	}
-	last := mirrors[99].guid
-	c.wait(9998, unmapped{last, 1})
-	require.Len(t, c.waits, maxUnmapped, "they are looked for once a Step")
-	c.tidied = false
-	c.wait(9998, unmapped{last, 1})
-	left := 1
-	for i := range maxUnmapped {
-		left += i % 100 / 50
-	}
-	require.Len(t, c.waits, left, "half of those that waited are gone")
-	for id, list := range c.waiting {
-		for _, u := range list {
-			require.NotNil(t, w.byGUID[u.of], "%v", id)
+	o := newHonest(t)
+	c, frame := o.client.client, uint32(0)
+	open := func(n uint32) (all []*mirror) {
+		for i := range n {
+			frame++
+			a := &richActor{}
+			for k := range uint32(5) {
+				a.Many = append(a.Many, Ref[*smallActor]{netguid.GUID(100000 + 10*frame + 2*k)})
+			}
+			all = append(all, o.openAs(wire.Opening{GUID: 2 + 2*i, Class: 3, Frame: frame}, i, a))
 		}
+		return all
 	}
-	w.Consistent(t)
+	waits := func(n int) {
+		require.Len(t, c.waits, n)
+		o.client.Consistent(t)
+	}
+	for now := range time.Duration(3) {
+		all := open(900)
+		waits(maxUnmapped)
+		o.client.Step(4*now + 1)
+		waits(maxUnmapped)
+		for _, m := range all[:200] {
+			m.Closed(nil, bunch.Destroyed)
+		}
+		o.client.Step(4*now + 2)
+		waits(maxUnmapped)
+		all[899].Closed(nil, bunch.Destroyed)
+		open(1)
+		require.Empty(t, c.waiting[100000+netguid.GUID(10*frame)])
+		o.client.Step(4*now + 3)
+		waits(5 * 700)
+		require.Len(t, c.waiting[100000+netguid.GUID(10*frame)], 1)
+	}
+	require.Empty(t, o.failed)
 }
 
 // place is an actor with a location.
