@@ -366,7 +366,7 @@ func settings(t *testing.T) []checked {
 				return err
 			}, merged(embedded, map[string]rule{
 				"Player": limits(list(-1, 130), list(0, 129)), "Session": free("any number is a session"), "Have": limits(list(int64(-1), int64(1)), list(int64(0))), "Generation": limits(list(int64(-1)), list(int64(0), int64(1))),
-				"ReceiveBuffer": limits(list(-1, 100, 1<<30+1, math.MaxInt), list(0, 1<<20)), "MaxSnapshot": numbers(1, math.MaxInt32), "Timeout": durations(10*time.Millisecond, year, true),
+				"ReceiveBuffer": limits(list(-1, 100, 1<<30+1, math.MaxInt), list(0, 1<<20)), "MaxSnapshot": numbers(1, math.MaxInt32), "Timeout": durations(4*50*time.Millisecond, year, true),
 			})},
 		{"link.Config", func() any { return &link.Config{} }, func(c any) error { _, err := link.New(*c.(*link.Config), linkHandler{}); return err }, map[string]rule{
 			"Conversation": free("any number is one"), "Window": limits(list(-1, 1, 3, 32768), list(0, 2, 16384)), "MTU": numbers(263, 65507),

@@ -210,7 +210,8 @@ type HostConfig struct {
 	// RejoinAfter is how long a player that was dropped for its missing commands waits until it may join again, up to a year;
 	// default half of DropAfter. The wait doubles, up to 16*RejoinAfter, each time it is dropped again soon. A player that begins
 	// a new session within RejoinAfter of joining waits as well. When the Host heard no player for a second before the
-	// drop, there is no wait.
+	// drop, there is no wait. A player whose commands came, but too late, joins again once its round trip is as short as the
+	// delay hides, by Wait with StallPercent more, or nobody else plays.
 	RejoinAfter time.Duration
 	// Secret is 32 random bytes, new for each Host. It makes Challenges unguessable, so nothing large is sent to an
 	// address that didn't ask. It also tells this Host from others that take over the same game. Without it Connect
@@ -311,8 +312,8 @@ type PeerConfig struct {
 	// MaxSnapshot bounds the snapshot that the host may send, in bytes; default 1 MiB. A larger one is denied, or ends the
 	// Peer with ErrSnapshotSize.
 	MaxSnapshot int
-	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout, 10 ms to a year; default 30 s, negative:
-	// forever.
+	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout, four turns, or 4 s where those are longer, 10 ms at least, to a year;
+	// default 30 s, negative: forever. The host says something once a turn, or a second: a shorter one ended the Peer when a packet or two were lost.
 	Timeout time.Duration
 }
 
@@ -331,8 +332,9 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 		return c, fmt.Errorf("%w: Have is %d and Generation %d; neither may be negative", ErrConfig, c.Have, c.Generation)
 	case c.MaxSnapshot < 0 || c.MaxSnapshot > math.MaxInt32:
 		return c, fmt.Errorf("%w: MaxSnapshot is %d, not 0 to %d", ErrConfig, c.MaxSnapshot, math.MaxInt32)
-	case c.Timeout > 0 && c.Timeout < 10*time.Millisecond || c.Timeout > 365*24*time.Hour:
-		return c, fmt.Errorf("%w: Timeout is %v, not 10ms to a year", ErrConfig, c.Timeout)
+	case c.Timeout > 0 && c.Timeout < max(10*time.Millisecond, stillTurns*c.sendEvery()) || c.Timeout > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: Timeout is %v, not %v, four turns or 4 s, to a year: the host says something once in %v", ErrConfig, c.Timeout,
+			max(10*time.Millisecond, stillTurns*c.sendEvery()), c.sendEvery())
 	case c.Have > 0 && c.Generation == 0:
 		return c, fmt.Errorf("%w: Have without Generation", ErrConfig)
 	case c.ReceiveBuffer < 2*c.maxRecord() || c.ReceiveBuffer > maxBytes:

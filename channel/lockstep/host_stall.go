@@ -14,6 +14,8 @@ type stall struct {
 	bar, barredUntil time.Duration
 	joinedAt         time.Duration
 	leftAt           time.Duration
+	// delay is the input delay when its commands, which came, were too late until it was dropped; else 0.
+	delay int
 }
 
 // rejoin gives back what a player out of the game would have got in it, by Substitute, where its debt stops nobody. By Wait who freezes the game and comes back would
@@ -28,6 +30,16 @@ func (h *Host) rejoin(now time.Duration, s *stall) {
 
 // barred reports whether a player may not join yet.
 func (s *stall) barred(now time.Duration) bool { return s.bar > 0 && now < s.barredUntil }
+
+// tooFar reports whether a player was dropped since its commands came too late each time, and would be again: its round trip is longer than the delay hides, by Wait
+// with the share of the time for which it may stop the game.
+func (h *Host) tooFar(c *client) bool {
+	hidden := time.Duration(max(h.delay, c.stall.delay)) * h.cfg.TurnInterval
+	if h.cfg.Stall == Wait {
+		hidden += hidden / 100 * time.Duration(h.cfg.StallPercent)
+	}
+	return c.stall.delay > 0 && c.rtt > hidden
+}
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.
 const forgiven = 8

@@ -47,7 +47,7 @@ func (h *Host) pending(kind EventKind) bool {
 func (h *Host) join(now time.Duration) {
 	for p := range h.cfg.Players {
 		c := &h.clients[p]
-		if h.active>>p&1 != 0 || !h.upToDate(c) || c.stall.barred(now) && h.active != 0 {
+		if h.active>>p&1 != 0 || !h.upToDate(c) || h.active != 0 && (c.stall.barred(now) || h.tooFar(c)) {
 			continue
 		}
 		h.active |= 1 << p
@@ -77,7 +77,10 @@ func (h *Host) deactivate(now time.Duration, p int, why DropReason) {
 	c := &h.clients[p]
 	h.active &^= 1 << p
 	h.stats.Drops++
-	c.stall.leftAt = now
+	c.stall.leftAt, c.stall.delay = now, 0
+	if why == DropStalled && now-c.lastHeard < heldAfter {
+		c.stall.delay = h.delay
+	}
 	c.life++
 	c.joinFrom = h.log.next // a frozen game doesn't get there
 	h.dontAwait(p)

@@ -44,8 +44,10 @@ func TestHostThatPausesDropsNobody(t *testing.T) {
 // TestShortTimeout: what a peer reads before a Tick counts however long it is after the one before, and a first Tick at any time ends nothing. A host that says
 // nothing is given up in time, however seldom the peer has to send.
 func TestShortTimeout(t *testing.T) {
-	for _, timeout := range []time.Duration{10 * ms, 100 * ms, 500 * ms, time.Second, 3 * time.Second} {
-		w := newWorld(t, 1, config(2), netsim.Settings{Lag: 20 * ms})
+	for _, timeout := range []time.Duration{10 * ms, 100 * ms, 500 * ms, time.Second, 4 * time.Second} {
+		cfg := config(2)
+		cfg.TurnInterval = min(50*ms, max(timeout, 100*ms)/stillTurns)
+		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
 		w.now, w.timeout = time.Hour, max(timeout, 100*ms)
 		w.start()
 		w.playTo(40, time.Minute)
@@ -57,7 +59,11 @@ func TestShortTimeout(t *testing.T) {
 			require.NoError(t, p.peer.Err(), "%v", timeout)
 		}
 
-		for _, turn := range []time.Duration{50 * ms, time.Minute} {
+		turns := []time.Duration{min(50*ms, timeout/stillTurns)}
+		if timeout == stillTurns*time.Second {
+			turns = append(turns, time.Minute)
+		}
+		for _, turn := range turns {
 			p, err := NewPeer(PeerConfig{Config: Config{Players: 2, TurnInterval: turn}, Timeout: timeout}, &box{})
 			require.NoError(t, err)
 			from := 1_800_000_000 * time.Second
@@ -72,6 +78,19 @@ func TestShortTimeout(t *testing.T) {
 			require.ErrorIs(t, p.Err(), ErrTimeout)
 			require.GreaterOrEqual(t, now-from, timeout, "%v, turns of %v", timeout, turn)
 		}
+	}
+}
+
+// TestTimeoutOfAFewTurns: a Timeout within which a host says nothing, or that one lost packet could use up, is an error which says why.
+func TestTimeoutOfAFewTurns(t *testing.T) {
+	for turn, least := range map[time.Duration]time.Duration{ms: 10 * ms, 50 * ms: 200 * ms, time.Second: 4 * time.Second, time.Minute: 4 * time.Second} {
+		cfg := PeerConfig{Config: Config{Players: 2, TurnInterval: turn}, Timeout: least}
+		_, err := NewPeer(cfg, &box{})
+		require.NoError(t, err, "turns of %v", turn)
+		cfg.Timeout--
+		_, err = NewPeer(cfg, &box{})
+		require.ErrorIs(t, err, ErrConfig, "turns of %v", turn)
+		require.ErrorContains(t, err, "the host says something once in", "turns of %v", turn)
 	}
 }
 
