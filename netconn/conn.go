@@ -110,6 +110,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 type flow struct {
 	lastSend, lastReceive time.Duration
 	lastFate              time.Duration // when one of our packets was last acked or lost
+	lastOwed              time.Duration // when a packet that has to be acked, or a tail probe, last left
 	timeSensitive         bool
 	dirtyAcks             bool
 	acksAt                time.Duration // when acks are due, if dirtyAcks

@@ -66,7 +66,8 @@
 // whose KeepAlive is longer) and a few round trips.
 //
 // While bunches wait for their fate, a KeepAlive above a second is a second. An end whose acks were lost sends them again when it hears its peer, once an ack is
-// overdue. So also with a long KeepAlive bunches arrive within four seconds and a few round trips of the end of an outage.
+// overdue. So also with a long KeepAlive bunches arrive within four seconds and a few round trips of the end of an outage, when nothing is lost behind it
+// and the rate allows it.
 //
 // # Larger packets
 //

@@ -148,7 +148,7 @@ const maxProbes = 3
 const repeatInterval = 16 * time.Millisecond
 
 // probeAt is when the next tail probe is due: soon after the last packet while
-// copies are still owed, otherwise after a round trip and some.
+// copies are still owed, otherwise a round trip and some after the last packet that the peer has to ack. Keep-alives don't put it off.
 func (c *Conn) probeAt() (time.Duration, bool) {
 	s := &c.sentPackets
 	if s.noteHead == s.noteTail-int64(s.pending) || c.rtt.smoothed == 0 || c.windowFull() {
@@ -160,7 +160,7 @@ func (c *Conn) probeAt() (time.Duration, bool) {
 	if c.flow.probes >= c.copies()+maxProbes {
 		return 0, false
 	}
-	return c.flow.lastSend + (c.rtt.smoothed+4*c.rtt.variance)<<max(0, c.flow.probes-c.copies()), true
+	return c.flow.lastOwed + (c.rtt.smoothed+4*c.rtt.variance)<<max(0, c.flow.probes-c.copies()), true
 }
 
 // probe sends a tail probe when it is due and the controller allows it.
@@ -175,6 +175,7 @@ func (c *Conn) probeTail() {
 	if !ok || c.now < at || c.out.Len() > 0 || !c.IsNetReady() {
 		return
 	}
+	c.flow.lastOwed = c.now
 	if c.flow.probes++; c.flow.probes <= c.copies() {
 		c.oweAcks(0) // the copies that are owed ride in it
 		return

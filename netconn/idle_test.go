@@ -140,6 +140,27 @@ func TestCopiesThatAreOwed(t *testing.T) {
 	}
 }
 
+// TestKeepAlivesPutOffNoProbe: what is lost is sent once more a round trip and some after it left, however many empty packets leave meanwhile, and then twice as late
+// each time.
+func TestKeepAlivesPutOffNoProbe(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive, c.NetSpeed = 2*time.Millisecond, 1_000_000 })
+	c := h.conns[0]
+	h.packet(0, true) // lost
+	left, wait := c.now, c.rtt.smoothed+4*c.rtt.variance
+	require.Greater(t, wait, 4*c.cfg.KeepAlive)
+	var probes []time.Duration
+	for c.now < left+20*wait {
+		before := c.Counters
+		deadline, _ := c.NextDeadline()
+		c.Tick(deadline)
+		if c.Counters.Copies > before.Copies {
+			probes = append(probes, c.now-left)
+		}
+	}
+	require.Greater(t, c.Counters.KeepAlives, uint64(20))
+	require.Equal(t, []time.Duration{wait, 3 * wait, 7 * wait}, probes)
+}
+
 // TestRefusalsEndTheConnection: whether of all packets or only of those with reliable bunches; of these only when it isn't the path that
 // loses them.
 func TestRefusalsEndTheConnection(t *testing.T) {

@@ -97,6 +97,7 @@ func (c *Conn) sent(id int64, size int) {
 	}
 	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, blind: s.pendingBlind, probe: s.pendingProbe}
 	if s.pending > 0 {
+		c.flow.lastOwed = c.now
 		s.carrying++
 	}
 	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingBlind, s.pendingProbe, s.pendingFull = id+1, 0, false, false, false, false, false
