@@ -194,9 +194,7 @@ func (c *checker) peer(p *Peer) {
 	c.listed(p, "settling", p.settling, func(v *view) bool { return v.inSettling })
 	c.listed(p, "leaving", p.leaving, func(v *view) bool { return v.inLeaving })
 	c.listed(p, "pending", p.pending, func(v *view) bool { return v.flags&pending != 0 })
-	c.listed(p, "halves", p.halves, func(v *view) bool {
-		return v.flags&unfinished != 0 || v.flags&inParts != 0 && slices.Contains(p.halves, v)
-	})
+	c.listed(p, "halves", p.halves, func(v *view) bool { return v.flags&inTurns != 0 })
 	var later []*view
 	for i, at := range p.later {
 		empty(c, "later", at)
@@ -266,7 +264,7 @@ func (c *checker) view(p *Peer, v *view) {
 	}
 	c.must((v.versions == nil) == (l.Fasts|l.Groups == 0), "versions of %v", id)
 	c.must((v.flags&mentioning != 0) == (len(v.mentioned()) > 0), "%v mentions %d", id, len(v.mentioned()))
-	c.must(v.rest == 0 || v.flags&unfinished != 0, "%v has a rest", id)
+	c.must(v.rest == 0 && v.flags&unfinished == 0 || v.flags&inTurns != 0, "%v has a rest", id)
 	c.must(v.flags&(unfinished|inParts) == 0 || v.state == opening, "%v opens in state %d", id, v.state)
 	c.must(v.state != ended, "%v has ended", id)
 	c.must(v.allowed == v.mayHave(v.aud), "%v may have %x, thinks %x", id, v.mayHave(v.aud), v.allowed)
@@ -290,7 +288,7 @@ func (c *checker) view(p *Peer, v *view) {
 		c.must(len(v.calls) == 0 || v.inOpening || v.inSpeaking, "%v sleeps with calls", id)
 	}
 	if v.state == open {
-		c.must(v.dirty&v.allowed == 0 && v.flags&mentioning == 0 || v.flags&pending != 0 || v.inLater, "%v has changes and isn't served", id)
+		c.must(v.dirty&v.allowed == 0 && v.flags&mentioning == 0 || v.flags&(pending|inTurns) != 0 || v.inLater, "%v has changes and isn't served", id)
 		c.must(v.toldAud == v.aud && len(v.calls) == 0 || v.inSpeaking, "%v has to speak", id)
 		c.must(!v.b.dormant || v.inSettling || v.b.rep.marked, "%v never sleeps", id)
 	}

@@ -12,6 +12,9 @@ import (
 func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32, r *record) {
 	c := v.b.class
 	m := v.dirty & v.allowed
+	if v.flags&inTurns != 0 {
+		m = 0 // calls only
+	}
 	start := w.Len()
 	*r = record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame, deltas: m&c.layout.Deltas != 0}
 	base := layout.Base{}
@@ -204,10 +207,12 @@ func (p *Peer) writeBatch() {
 	clear(t.saidBy)
 	t.saidBy, t.observed = t.saidBy[:0], t.observed[:0]
 	for _, v := range t.large {
-		if v.dirty&v.allowed == 0 {
+		if m := v.dirty & v.allowed; m == 0 || v.flags&inTurns != 0 {
 			v.dropMentions() // there was nothing else to be too large
+		} else {
+			v.rest, v.reason = m, ReasonStarved
+			v.await()
 		}
-		p.writeLarge(v, true)
 	}
 	clear(t.large)
 	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
@@ -219,32 +224,40 @@ func (p *Peer) writeBatch() {
 	t.stats = batchStats{}
 }
 
-// writeLarge sends reliably, on the actor's own channel, values that are larger than a packet. When paced it stops at
-// the budget.
-func (p *Peer) writeLarge(v *view, paced bool) {
-	m := v.dirty & v.allowed
-	if v.state != open || m == 0 {
-		return
-	}
-	for m != 0 {
+// sendLarge sends reliably, on the actor's own channel, changed units of *units, as far as the channel has room. When paced it stops at the budget. It reports whether
+// none is left.
+func (v *view) sendLarge(units *layout.Mask, paced bool) bool {
+	p := v.peer
+	for {
+		m := *units & v.dirty & v.allowed
+		if v.state != open || m == 0 {
+			return true
+		}
+		if paced && p.out.budget() <= 0 {
+			v.reason = ReasonStarved
+			return false
+		}
 		w, most := p.world.message(), p.most(p.out.room(v))
-		part := p.writeSome(w, v, m, most, most)
+		several := most
+		if paced {
+			several = p.paced(most)
+		}
+		part := p.writeSome(w, v, m, most, several)
 		if part == 0 {
 			if never := v.giveUp(w, m); never != 0 {
-				m &^= never
+				*units &^= never
 				continue
 			}
 		}
 		if part == 0 || !p.out.reliable(v, w, false, part) {
 			v.reason = ReasonNoRoom
-			return // the rest stays dirty
+			return false // the rest stays dirty
 		}
+		*units &^= part
 		v.tell(part)
 		v.promise(part)
+		v.total += uint64(w.Len())
 		p.world.Counters.Large++
-		if m &^= part; paced && p.out.budget() <= 0 {
-			return // later
-		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (v *view) park() bool {
 
 // hurry has a view served in the next Step, whatever n was given to SetUpdateEvery. It waits since that frame.
 func (v *view) hurry(since uint32) {
-	if v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0 {
+	if v.state == open && v.flags&(pending|inTurns) == 0 && v.dirty&v.allowed != 0 {
 		v.queue(since)
 	}
 }

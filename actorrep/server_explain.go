@@ -235,7 +235,7 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 	w, shadow, over := v.peer.world, v.b.rep.shadow, v.peer.oversize[v]
 	m &= v.allowed
 	e.Bits, e.Total, e.Channel = int(v.lastBits), v.total, v.id
-	if v.flags&pending != 0 {
+	if v.flags&(pending|inTurns) != 0 {
 		e.Waiting = int(w.frame - v.since)
 	}
 	switch {
@@ -258,7 +258,7 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 		e.Reason = ReasonWaiting
 	case v.state == asleep && (shadow.Unfit|over)&m == 0 && v.b.class.layout.Differs(shadow, v.b.ptr, m) == 0:
 		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
-	case v.flags&pending != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
+	case v.flags&(pending|inTurns) != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason
 	case v.dirty&m != 0:
 		e.Reason = ReasonPending

@@ -139,6 +139,9 @@ func (p *Peer) gather(k *worker) {
 	}
 	k.begin(p.world)
 	budget := p.out.budget()
+	if len(p.halves) == 0 {
+		p.left = budget
+	}
 	chosen := p.choose(budget)
 	if chosen == 0 {
 		return
@@ -202,7 +205,7 @@ func (k *worker) sort(views []*view) {
 func (p *Peer) choose(budget int) int {
 	kept, estimate := p.pending[:0], 0
 	for _, v := range p.pending {
-		if v.state != open || v.dirty&v.allowed == 0 && v.flags&mentioning == 0 {
+		if v.state != open || (v.dirty&v.allowed == 0 || v.flags&inTurns != 0) && v.flags&mentioning == 0 {
 			v.flags &^= pending
 			continue
 		}

@@ -1,6 +1,8 @@
 package actorrep
 
 import (
+	"slices"
+
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -166,7 +168,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	if rest != 0 && !again { // when it wakes, the client has all values: the rest is changes
 		v.rest = rest
 		v.flags |= unfinished | inParts
-		p.halves = append(p.halves, v)
+		v.await()
 		p.owed, p.left = p.owed+w.Len(), p.out.budget()
 		if !p.replay {
 			p.inParts = append(p.inParts, v)
@@ -224,38 +226,68 @@ func (v *view) openMore(last bool) bool {
 	return true
 }
 
-// takeTurn continues openings in several bunches before everything else, once other traffic has had as many bits as they had last. So neither
-// they nor other traffic starve.
+// takeTurn sends what halves have before everything else, once other traffic has had as many bits as they had last. So neither they nor other traffic starve.
 func (p *Peer) takeTurn() {
 	if p.owed <= 0 {
-		p.finishOpenings()
+		p.serveHalves()
 	}
 	p.left = p.out.budget()
 }
 
-// endTurn notes what other traffic has had in this Step. Bandwidth that it leaves is for openings in several bunches, but not the little that is left while some of it
-// waits.
+// endTurn notes what other traffic has had in this Step. Bandwidth that it leaves is for halves, but not the little that is left while some of it waits.
 func (p *Peer) endTurn(starved bool) {
 	left := p.out.budget()
 	had := p.left - left
 	if p.owed = max(0, p.owed-had); left > 0 && (!starved || had == 0) {
 		p.owed = 0
-		p.finishOpenings()
+		p.serveHalves()
 	}
 }
 
-// finishOpenings continues openings in several bunches, the oldest first, while there is bandwidth.
-func (p *Peer) finishOpenings() {
-	kept := p.halves[:0]
+// serveHalves sends more of openings in several bunches and of changes larger than a packet, while there is bandwidth. Whose turn it ends is the last in the next one.
+func (p *Peer) serveHalves() {
+	kept, turns := p.halves[:0], 0
 	for _, v := range p.halves {
 		was := v.total
-		if v.state == opening && !v.openMore(false) {
+		if !v.sendHalf() {
 			kept = append(kept, v)
+			if v.total != was {
+				turns = len(kept)
+			}
 		}
 		p.owed += int(v.total - was)
 	}
 	clear(p.halves[len(kept):])
 	p.halves = kept
+	slices.Reverse(kept[:turns])
+	slices.Reverse(kept[turns:])
+	slices.Reverse(kept)
+}
+
+// await puts the view into its peer's halves.
+func (v *view) await() {
+	if v.flags&inTurns == 0 {
+		v.flags |= inTurns
+		v.peer.halves = append(v.peer.halves, v)
+	}
+}
+
+// sendHalf sends more of a view's opening or changes as bandwidth allows, and reports whether nothing is left.
+func (v *view) sendHalf() bool {
+	switch v.state {
+	case opening:
+		if !v.openMore(false) {
+			return false
+		}
+	case open:
+		if !v.sendLarge(&v.rest, true) {
+			return false
+		}
+	}
+	v.rest = 0
+	v.flags &^= inTurns
+	v.wake() // for what has changed meanwhile
+	return true
 }
 
 // writeOpening writes the head of an opening bunch, up to the values of m. A client keeps the bunches of an opening

@@ -29,7 +29,7 @@ type Peer struct {
 	holding             int     // how many of opening wait for Release
 	noRoom              bool    // opening wait for a channel or for room in the packets under way, since the last Step
 	opening             []*view // relevant, not opened yet
-	halves              []*view // with opening bunches that weren't sent yet
+	halves              []*view // with opening bunches, or changes larger than a packet, that weren't sent yet, in the order of their turns
 	inParts             []*view // with openings in several bunches that aren't acked, the oldest first; and some that are
 	pending             []*view // with something to send
 	leaving             []*view // no longer relevant, timeout expired

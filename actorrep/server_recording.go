@@ -262,7 +262,8 @@ func (r *recording) catchUp(v *view) bool {
 		}
 		r.waking = false
 	default:
-		r.peer.writeLarge(v, false)
+		all := v.dirty
+		v.sendLarge(&all, false)
 	}
 	whole := v.dirty&v.allowed == 0
 	v.allowed = allowed

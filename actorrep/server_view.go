@@ -63,7 +63,7 @@ type view struct {
 	slot     int32         // index in the actor's views
 	place    int32         // index in the peer's list
 
-	rest layout.Mask // units that an opening in several bunches hasn't sent yet
+	rest layout.Mask // units that an opening in several bunches, or changes larger than a packet, haven't sent yet
 
 	carry *carry // its reliable calls, so that they can go to another server; nil until the first
 }
@@ -119,6 +119,7 @@ const (
 	large                            // its opening takes several
 	versioned                        // it has versions
 	drowsy                           // its actor is dormant
+	inTurns                          // in the peer's halves
 )
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.
@@ -228,7 +229,7 @@ func (v *view) wake() {
 			v.reopen()
 		}
 	case v.dirty&v.allowed == 0 && v.flags&mentioning == 0:
-	case v.state == open && v.flags&pending == 0:
+	case v.state == open && v.flags&pending == 0 && (v.flags&inTurns == 0 || v.flags&mentioning != 0):
 		if v.every <= 1 || !v.park() {
 			v.queue(v.peer.world.frame)
 		}

@@ -119,7 +119,7 @@ func (v *view) lacks() bool {
 		return v.state != asleep || v.wakes()
 	case !v.relevant || v.b.rep.shadow.Unfit&v.allowed != 0 || v.peer.oversize[v] != 0:
 		return true
-	case v.flags&pending != 0:
+	case v.flags&(pending|inTurns) != 0:
 		return v.peer.world.frame-v.since >= longWait
 	}
 	return v.dirty&v.allowed != 0 && v.every > longWait
