@@ -491,8 +491,9 @@ func (p *Peer) holds(b *Base) bool {
 }
 
 // IsRelevant reports whether the actor is relevant to the connection now.
-func (p *Peer) IsRelevant(a Actor) bool {
-	b := a.base()
+func (p *Peer) IsRelevant(a Actor) bool { return p.relevant(a.base()) }
+
+func (p *Peer) relevant(b *Base) bool {
 	if b.rep != nil && len(b.rep.views) <= fewViews {
 		for _, v := range b.rep.views {
 			if v.peer == p {

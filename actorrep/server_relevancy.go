@@ -31,13 +31,29 @@ type ChangeListener interface {
 // Step; with many it spreads the checks over a second. New actors and connections, and changed actors, are checked in the next Update.
 type list struct {
 	world *World
-	next  int     // of all pairs: the next to check
+	next  int     // of all pairs, actor by actor: the next to check
 	fresh []*Base // to be checked against every connection
 	came  []*Peer // to be checked against every actor
 	last  time.Duration
-	parts [][]int // by part of a Step's pairs: those whose relevance has changed
+	parts [][]pairIndex // by part of a Step's pairs: those whose relevance has changed
 	part  func(i, worker int)
 	share int // of the pairs, in this Step
+}
+
+// pairIndex is the indices of an actor and a connection.
+type pairIndex struct{ actor, peer int }
+
+// pairAt is one of all pairs, of so many connections.
+func pairAt(i, peers int) pairIndex { return pairIndex{i / peers, i % peers} }
+
+// step goes to the next pair, and behind the last to the first.
+func (p *pairIndex) step(actors, peers int) {
+	if p.peer++; p.peer == peers {
+		p.peer = 0
+		if p.actor++; p.actor == actors {
+			p.actor = 0
+		}
+	}
 }
 
 const (
@@ -52,7 +68,7 @@ const (
 )
 
 func newList(w *World) *list {
-	l := &list{world: w, parts: make([][]int, partsACore*len(w.workers))}
+	l := &list{world: w, parts: make([][]pairIndex, partsACore*len(w.workers))}
 	l.part = func(i, _ int) { l.lookPart(i) }
 	return l
 }
@@ -97,26 +113,28 @@ func (l *list) Update(now time.Duration) {
 		share = min(pairs, max(fewPairs, int(float64(pairs)*(now-l.last).Seconds()/recheck.Seconds())))
 	}
 	l.last = now
+	if share == 0 {
+		return
+	}
+	l.share, l.next = share, l.next%pairs // there may have been more
 	if share >= pairsForCores && len(w.workers) > 1 && w.cfg.Relevant == nil {
-		l.share, l.next = share, min(l.next, pairs-1)
 		w.onCores(len(l.parts), l.part)
 		for i, changed := range l.parts {
-			for _, n := range changed {
-				l.look(peers[n%len(peers)], w.actors[n/len(peers)])
+			for _, at := range changed {
+				l.look(peers[at.peer], w.actors[at.actor])
 			}
 			l.parts[i] = changed[:0]
 		}
-		l.next = (l.next + share) % pairs
-		return
-	}
-	for range share {
-		if l.next++; l.next >= pairs {
-			l.next = 0
-		}
-		if p := peers[l.next%len(peers)]; !p.replay { // a recording sees everything, always
-			l.look(p, w.actors[l.next/len(peers)])
+	} else {
+		at, actors := pairAt(l.next, len(peers)), len(w.actors)
+		for range share {
+			if p := peers[at.peer]; !p.replay { // a recording sees everything, always
+				l.look(p, w.actors[at.actor])
+			}
+			at.step(actors, len(peers))
 		}
 	}
+	l.next = (l.next + share) % pairs
 }
 
 // lookPart finds the pairs of a part of this Step's share whose relevance has changed. What one pair's is doesn't depend on
@@ -124,17 +142,19 @@ func (l *list) Update(now time.Duration) {
 func (l *list) lookPart(part int) {
 	peers, actors := l.world.peers, l.world.actors
 	pairs, n := len(peers)*len(actors), len(l.parts)
-	for i := part * l.share / n; i < (part+1)*l.share/n; i++ {
-		at := (l.next + 1 + i) % pairs
-		if p := peers[at%len(peers)]; !p.replay && l.changed(p, actors[at/len(peers)]) {
+	from, to := part*l.share/n, (part+1)*l.share/n
+	at := pairAt((l.next+from)%pairs, len(peers))
+	for range to - from {
+		if p := peers[at.peer]; !p.replay && l.changed(p, actors[at.actor]) {
 			l.parts[part] = append(l.parts[part], at)
 		}
+		at.step(len(actors), len(peers))
 	}
 }
 
 func (l *list) look(p *Peer, b *Base) {
 	if l.changed(p, b) {
-		p.SetRelevant(b.self, !p.IsRelevant(b.self))
+		p.SetRelevant(b.self, !p.relevant(b))
 	}
 }
 
@@ -144,9 +164,9 @@ func (l *list) changed(p *Peer, b *Base) bool {
 		return false
 	}
 	if f := l.world.cfg.Relevant; f != nil && !p.replay {
-		return f(p, b.self) != p.IsRelevant(b.self)
+		return f(p, b.self) != p.relevant(b)
 	}
-	was := p.IsRelevant(b.self)
+	was := p.relevant(b)
 	return p.sees(b, was) != was
 }
 
@@ -154,16 +174,19 @@ func (l *list) changed(p *Peer, b *Base) bool {
 // always relevant. The owner sees it, and so does a connection whose view target it is. An actor that is only for its
 // owner is hidden from others. Else the cull distance decides; it is a tenth larger while the actor is relevant.
 func (p *Peer) Sees(a Actor) bool {
-	return p.sees(a.base(), p.IsRelevant(a))
+	b := a.base()
+	return p.sees(b, p.relevant(b))
 }
 
-// sees is Sees, relevant being IsRelevant.
+// sees is Sees, relevant being whether it is.
 func (p *Peer) sees(b *Base, relevant bool) bool {
 	switch {
 	case p.replay || b.always || b.owner == p || p.viewTarget == b.self:
 		return true
 	case b.onlyOwner:
 		return false
+	case b.cull <= 0:
+		return true
 	}
 	d, limit, ok := p.distance(b.self)
 	if !ok {

@@ -162,11 +162,21 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 		if j == lanes {
 			missed = fourth[way]
 		}
-		means[j&3] = min(missed&laneMask>>unused+all, 1<<30) * spread
+		means[j&3] = (missed&laneMask>>unused + all) * spread // less than 1<<25 * spread
 		missed >>= lane
 	}
 	c := &p.curves[way]
-	x0, x1, x2, x3 := p.newest(at), p.row(p.At[c.times[0]], at), p.row(p.At[c.times[1]], at), p.row(p.At[c.times[2]], at)
+	x0, x1 := p.newest(at), p.row(p.At[c.times[0]], at)
+	shift := d.shift() & 63
+	if c.times[1] == 0 && !quat { // a line
+		by := c.by[0]
+		for j := range int(d.N) {
+			j &= 3
+			guess[j] = int64(x0[j]) + (int64(x0[j]-x1[j])>>shift*by+one/2)>>16<<shift
+		}
+		return
+	}
+	x2, x3 := p.row(p.At[c.times[1]], at), p.row(p.At[c.times[2]], at)
 	if quat {
 		for j, a := range x0 {
 			b, e, f := p.flips.flip(c.times[0], x1[j]), p.flips.flip(c.times[1], x2[j]), p.flips.flip(c.times[2], x3[j])
@@ -174,7 +184,6 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 		}
 		return
 	}
-	shift := d.shift() & 63
 	for j := range int(d.N) {
 		j &= 3 // spares the checks
 		guess[j] = int64(x0[j]) + c.ahead(x0[j], x1[j], x2[j], x3[j], shift)<<shift
@@ -347,19 +356,12 @@ type longErrors struct {
 	errors  [MaxNumbers]uint64
 }
 
-// set makes it a head of a few bits, and errors in zigzag.
-func (e *nearErrors) set(head uint64, headBits int, errors, means []uint64) {
+// set makes it a head of a few bits, and some errors in zigzag.
+func (e *nearErrors) set(head uint64, headBits, numbers int, errors, means *[MaxNumbers]uint64) {
 	largest, all, n := uint64(0), head, headBits
-	means = means[:len(errors)]
-	for i, v := range errors {
-		var c riceCode
-		if i == 0 {
-			c = firstCode(means[i])
-		} else {
-			c = nextCode(means[i], largest)
-		}
-		largest = max(largest, v)
-		at := n & 63
+	c := firstCode(means[0])
+	for i := 0; ; {
+		v, at := errors[i&3], n&63
 		if q := v >> (c.width & 63); q < uint64(c.ones) { // nearly always
 			low := v & (1<<(c.width&63) - 1)
 			all |= ((2*low+1)<<(q&63) - 1) << at
@@ -369,10 +371,15 @@ func (e *nearErrors) set(head uint64, headBits int, errors, means []uint64) {
 			all |= code << at
 			n += bits
 		}
+		if i++; i >= numbers {
+			break
+		}
+		largest = max(largest, v)
+		c = nextCode(means[i&3], largest)
 	}
 	if e.bits, e.n = all, n; n > 64 {
 		e.bits = head
-		e.long.set(headBits, errors, means)
+		e.long.set(headBits, errors[:numbers], means[:])
 	}
 }
 
@@ -489,7 +496,7 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 			continue
 		}
 		u.differences(v, &guess, &errors)
-		e.set(0, 0, errors[:len(v)], means[:])
+		e.set(0, 0, len(v), &errors, &means)
 		near += e.n
 	}
 	if near <= short { // differences are hardly less

@@ -92,7 +92,7 @@ func TestPredictAnything(t *testing.T) {
 			errors[i] = d.difference(v[i], uint64(guess[i]))
 		}
 		var e nearErrors
-		e.set(0, 0, errors[:n], means[:])
+		e.set(0, 0, int(n), &errors, &means)
 		e.write(w)
 		require.NoError(t, w.Err())
 		require.Equal(t, e.n, w.Len(), "as reckoned before")

@@ -267,7 +267,7 @@ func (d *Wire) nearRotation(v []uint64, guess *[MaxNumbers]int64, means *[MaxNum
 		code, bits := d.quatCode(v)
 		e.bits, e.n = head|code<<n, n+bits
 	} else {
-		e.set(head, n, errors[:3], means[:])
+		e.set(head, n, 3, &errors, means)
 	}
 	return e.n
 }

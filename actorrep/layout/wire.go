@@ -178,9 +178,16 @@ func (d *Wire) deltaBits(v, base []uint64) int {
 	if d.Kind == Quat {
 		return d.quatDeltaBits(v, base)
 	}
-	all := uint64(0)
-	for i := range v {
-		all |= d.difference(v[i], base[i])
+	all, base := uint64(0), base[:len(v)]
+	if d.Kind == Angle {
+		shift := d.shift() & 63
+		for i, w := range v {
+			all |= zigzag(int64(w<<shift-base[i]) >> shift)
+		}
+	} else {
+		for i, w := range v {
+			all |= zigzag(unzigzag(w) - int64(base[i]))
+		}
 	}
 	width := bits.Len64(all)
 	if width >= escape {
