@@ -39,8 +39,8 @@ var (
 	ErrAhead = errors.New("rollback: packet is too far ahead; drop it")
 	// ErrBehind ends a Watcher that needs frames that aren't kept any more. Begin another from a newer state.
 	ErrBehind = errors.New("rollback: this spectator needs frames that aren't kept any more; begin again from a newer state")
-	// ErrDropped ends a Session when the others say for a second that they have dropped this player, and a Watcher that is connected to such a player.
-	ErrDropped = errors.New("rollback: the others have dropped this player")
+	// ErrDropped ends a Session when the others say for a second that they have dropped this player or Drop was called for it, and a Watcher that is connected to such a player.
+	ErrDropped = errors.New("rollback: the others have dropped this player, or it has left")
 	// ErrDesync is wrapped by SyncTest's error when simulating again gives another state.
 	ErrDesync = errors.New("rollback: the game isn't deterministic, or doesn't save all of its state")
 )
@@ -100,7 +100,7 @@ type EventKind uint8
 const (
 	// Started: all players were heard, and frames begin.
 	Started EventKind = iota + 1
-	// Silent: a player was silent for DropAfter or given to Drop, here or on another machine. It is dropped when all agree
+	// Silent: a player was silent for DropAfter, given to Drop, here or on another machine, or has left. It is dropped when all agree
 	// on its last frame.
 	Silent
 	// Dropped: a player was dropped; its input is zeros from Frame on.

@@ -41,6 +41,8 @@
 //
 // It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
 //
+// A player that leaves gives its own number to Drop. One that is out or has left says so while it calls Tick, and nobody waits for it, whatever DropAfter is.
+//
 // Spectators get the inputs of final frames, SpectatorDelay frames later. Each has a [Watcher]. When the player that it is connected to is out, and still calls
 // Tick, they get the rest and Watcher.Err is ErrDropped.
 //
@@ -60,6 +62,10 @@
 //	type 8 = 2 | 1 | agreement 32 | first v: what is before isn't kept any more
 //	type 8 = 2 | 2 | agreement 32 | first v: there are none from there on, since the player is out
 //	type 8 = 3 | watcher 8 | agreement 32 | next v
+//
+// From a player that is out or has left, to the others:
+//
+//	type 8 = 4 | player 8 | agreement 32
 //
 // # Bounds
 //

@@ -6,16 +6,28 @@ import (
 )
 
 // Drop says that a player is gone, as when its connection has ended. The other players are told, and it is dropped when all
-// agree on its last frame. Whatever it says from then on counts no more, so that it can't say that this player is out instead. Error: ErrNoPlayer.
+// agree on its last frame. Whatever it says from then on counts no more, so that it can't say that this player is out instead.
+//
+// With the number of this machine's own player it leaves: Err is ErrDropped, and the others don't wait for it. Go on with Receive and Tick for a second, which tell them.
+// Error: ErrNoPlayer.
 func (s *Session) Drop(number int) error {
-	if number < 0 || number >= s.cfg.Players || number == s.cfg.Local {
+	switch {
+	case number < 0 || number >= s.cfg.Players:
 		return ErrNoPlayer
+	case number == s.cfg.Local:
+		s.err = ErrDropped
+		return nil
 	}
+	s.drop(number)
+	return nil
+}
+
+// drop is Drop of another player.
+func (s *Session) drop(number int) {
 	s.given |= 1 << number
 	s.silent(1 << number)
 	s.begin()
 	s.settleDrops()
-	return nil
 }
 
 // silent notes players of whom nothing more is taken.

@@ -12,6 +12,7 @@ const (
 	typePlay  = 1
 	typeFinal = 2
 	typeWatch = 3
+	typeLeft  = 4
 
 	// packetHead is the most bytes before a packet's sections, sectionHead before a section's inputs.
 	packetHead  = 1 + 1 + 4 + 10 + 3 + 1 + MaxPlayers*3 + 10 + 8

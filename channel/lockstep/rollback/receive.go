@@ -40,7 +40,7 @@ func (s *Session) receive(from int, p []byte) error {
 	r := wire.Reader{P: p}
 	kind, number, agreement := r.Uint8(), int(r.Uint8()), r.Uint32()
 	switch {
-	case r.Bad || kind != typePlay && kind != typeWatch:
+	case r.Bad || kind != typePlay && kind != typeWatch && kind != typeLeft:
 		return ErrMalformed
 	case agreement != s.agreement:
 		return ErrAgreement
@@ -50,6 +50,8 @@ func (s *Session) receive(from int, p []byte) error {
 		return s.receiveWatch(from-s.cfg.Players, &r)
 	case from < 0 || from >= s.cfg.Players || s.players[from].transport == nil:
 		return ErrNoPlayer
+	case kind == typeLeft:
+		return s.receiveLeft(from, &r)
 	}
 	var in said
 	err := s.parse(&r, from, &in)
@@ -74,6 +76,18 @@ func (s *Session) receive(from int, p []byte) error {
 		s.settleDrops()
 	default:
 		s.take(from, &in)
+	}
+	return nil
+}
+
+// receiveLeft takes a player's word that its game has ended.
+func (s *Session) receiveLeft(from int, r *wire.Reader) error {
+	if !r.Done() {
+		return ErrMalformed
+	}
+	if pl := &s.players[from]; !pl.left {
+		pl.left = true
+		s.drop(from)
 	}
 	return nil
 }

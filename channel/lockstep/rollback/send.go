@@ -17,7 +17,13 @@ func (s *Session) Tick(now time.Duration) {
 	}
 	s.sentAt = s.now
 	for p := range s.cfg.Players {
-		if pl := &s.players[p]; pl.transport != nil && s.err == nil && (!pl.there || s.due(pl.heard, pl.back, &pl.again)) { // who is dropped, too: it may not know
+		pl := &s.players[p]
+		switch {
+		case pl.transport == nil || pl.left || pl.there && !s.due(pl.heard, pl.back, &pl.again): // who is dropped gets some, too: it may not know
+		case s.err != nil:
+			s.packet = binary.LittleEndian.AppendUint32(append(s.packet[:0], typeLeft, byte(s.cfg.Local)), s.agreement)
+			s.give(pl.transport, s.packet)
+		default:
 			s.send(p)
 		}
 	}

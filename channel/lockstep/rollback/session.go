@@ -51,6 +51,7 @@ type player struct {
 	next      [MaxPlayers]int64 // how far it has everybody's inputs
 	dropping  uint8             // whom it knows to be silent
 	out       bool              // dropped: its inputs are zeros from frame inputs.next on
+	left      bool              // it said that its game has ended, and needs nothing more
 	lead      float64           // frames that we are ahead of it
 	check     check
 	desynced  bool
@@ -265,7 +266,7 @@ func (s *Session) SetDelay(frames int) error {
 	return nil
 }
 
-// Err is ErrDropped, or nil.
+// Err is ErrDropped once this machine's player is out or has left, or nil.
 func (s *Session) Err() error { return s.err }
 
 // Stats returns the counts so far.
