@@ -11,8 +11,8 @@ import (
 const lookahead = 64
 
 // Write writes the messages that are due and fit w and Config.Budget, and returns how many. Older ones go first; in
-// Unordered queues the most urgent. Smaller ones fill the room that a larger one leaves, except in Sequenced queues. Credit
-// alone counts as one. When Write returns 0, nothing was written. Otherwise call Sent or NotSent.
+// Unordered queues the most urgent. Smaller ones fill the room that a larger one leaves, except in Sequenced queues, and in Ordered ones whose last packets the
+// peer seems to refuse. Credit alone counts as one. When Write returns 0, nothing was written. Otherwise call Sent or NotSent.
 func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.left()
 	q.now = max(q.now, now)
@@ -79,9 +79,12 @@ func (q *Queue) chooseOrdered(room int) int {
 		if o.acked || o.sent && q.now-o.at < wait {
 			continue
 		}
-		if q.fits(o, &room, room == whole) {
+		switch {
+		case q.fits(o, &room, room == whole):
 			q.pending = append(q.pending, id)
-		} else {
+		case q.vain.rounds >= manyVain && len(q.pending) > 0:
+			return len(q.pending) // what fits and is further ahead may be what the peer has no memory for: it refuses the whole packet
+		default:
 			passed++
 		}
 	}
