@@ -17,7 +17,7 @@
 //
 // The mutants: a comparison at its boundary and negated, && and || exchanged, an if that never is taken, arithmetic
 // and bit operators exchanged, ++ and -- exchanged, break and continue exchanged, a returned true or false negated, and
-// a call or an assignment left out.
+// a call or an assignment left out. A file with go:build, go:embed and the like is as it is; noinline doesn't matter.
 package main
 
 import (

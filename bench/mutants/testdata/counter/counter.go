@@ -25,6 +25,7 @@ func (c *Counter) Add(n int) bool {
 	return true
 }
 
+//go:noinline
 func (c *Counter) fill() {
 	c.N, c.full = c.Limit, true
 }
