@@ -152,9 +152,6 @@ func (m *mirror) send(k *call) error {
 	w := m.world.message()
 	w.WriteBits(wire.Call, wire.KindBits)
 	k.write(w)
-	if w.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
-	}
 	if k.def.reliable && !hasRoom(m.ch, w.Len()) {
 		return channel.ErrReliableFull
 	}

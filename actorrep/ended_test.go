@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 )
@@ -194,5 +195,22 @@ func TestUnreliableCallsAreObserved(t *testing.T) {
 		require.Equal(t, []any{a.GUID(), "rock", "Hail", false, false, ""}, []any{c.Actor, c.Class, c.Procedure, c.Reliable, c.Came, c.Refused})
 		w.Step()
 		require.Len(t, h.calls, 1)
+	}
+}
+
+// TestClientsCloseNothing: a client that closes the replication channel, or an actor's, loses its connection.
+func TestClientsCloseNothing(t *testing.T) {
+	for _, name := range []bunch.Name{actorrep.ReplicationName, bunch.Actor} {
+		w := newWorld(t, 1, clean, actorrep.Config{})
+		l := w.join()
+		require.NoError(t, w.Server.Spawn(&rock{Size: 3}))
+		w.converge()
+		for ch := range l.S.Table().All {
+			if ch.Name() == name {
+				ch.Handler().Closed(ch, bunch.Destroyed) // what a bunch does that an honest client can't send
+			}
+		}
+		w.Await("the end", w.Rig.Step, l.S.Closed)
+		require.EqualValues(t, 1, w.Server.Counters.Bad)
 	}
 }

@@ -117,4 +117,13 @@ func TestExplainSaysBlind(t *testing.T) {
 	require.NotContains(t, w.Server.Explain(l.Peer, h).Text, "viewpoint")
 	l.Peer.SetViewpoint(0, 0, 0)
 	says("not relevant any more")
+
+	w = newWorld(t, 1, clean, actorrep.Config{Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return true }}, registerHeroes)
+	l = w.join()
+	require.NoError(t, w.Server.Spawn(&hero{}))
+	h = &hero{}
+	require.NoError(t, w.Server.Spawn(h))
+	h.SetCullDistance(50)
+	says("up to date")
+	require.NotContains(t, w.Server.Explain(l.Peer, h).Text, "viewpoint", "the game says who sees it")
 }

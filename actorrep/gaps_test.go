@@ -25,6 +25,12 @@ func TestBadCallsAreCounted(t *testing.T) {
 		require.EqualValues(t, i+1, p.s.Counters.Bad)
 		require.Zero(t, p.s.Counters.CallsRefused)
 	}
+	w := bitio.NewWriter(make([]byte, 8))
+	w.WriteBits(wire.Call, wire.KindBits)
+	w.WriteIntPacked(9)
+	w.WriteIntPacked(0)
+	require.ErrorIs(t, p.l.peer.receiveCalls(v, bitio.NewReader(w.Bytes(), w.Len()), nil), errFormat, "there is no such procedure")
+	require.EqualValues(t, 1, p.s.Counters.CallsRefused)
 }
 
 // TestReferencesThatAreOver: an actor that refers to one absent actor after the other, for hours, takes no place from references that still wait.
@@ -134,14 +140,20 @@ func TestCallsOfAFormerOwner(t *testing.T) {
 	p.serves(t, 5)
 	p.tell(t)
 	v := p.l.peer.views[a.base()]
+	child := &pupil{}
+	require.NoError(t, s.SpawnIn(a, child))
+	p.serves(t, 5)
+	p.tell(t)
 	require.NoError(t, whisper.Call(a, 1))
 	require.NoError(t, poke.Call(a, 2))
-	p.l.flying[v] = laneRoom
+	require.NoError(t, whisper.Call(child, 3))
+	p.l.flying[v], p.l.flying[p.l.peer.views[child.base()]] = laneRoom, laneRoom
 	a.SetOwner(nil)
-	require.Len(t, failed, 1)
+	require.Len(t, failed, 2)
 	require.ErrorIs(t, failed[0], ErrOwnerGone)
+	require.ErrorIs(t, failed[1], ErrOwnerGone, "a component's")
 	require.Len(t, v.calls, 1)
-	delete(p.l.flying, v)
+	clear(p.l.flying)
 	p.serves(t, 4)
 	require.Equal(t, []string{"poked 2"}, p.tell(t))
 
