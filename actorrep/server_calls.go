@@ -249,6 +249,9 @@ func (v *view) speak(last bool) bool {
 		if v.toldAud != v.aud {
 			w.WriteBits(wire.Role, wire.KindBits)
 			writeRole(w, v.aud)
+			if w.Err() != nil {
+				return false
+			}
 		}
 		m, sent := p.writeSome(w, v, need, most, most), 0
 		if m == need {
