@@ -56,6 +56,8 @@
 //	}
 //	peer.Tick(now)                        // and host.Receive, host.Tick where the host is
 //
+// now is the time by any clock of that machine, a time.Since of when it began for example. It may count from anywhere, and be set ahead or back.
+//
 // When Peer.Behind is above 0, execute that many turns at once before the one that is due. They don't change the timing of turns.
 //
 // # Why a star

@@ -3,6 +3,8 @@ package lockstep
 import (
 	"math/bits"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/clock"
 )
 
 // HostHandler is told of the events that the Host puts into turns. Peers get the same in Turn.Events.
@@ -40,6 +42,7 @@ type HostStats struct {
 // commands it needs.
 type Host struct {
 	cfg     HostConfig
+	clock   clock.Clock
 	handler HostHandler
 	log     turnLog
 	clients []client
@@ -127,6 +130,7 @@ func (h *Host) Drop(now time.Duration, player int) error {
 	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
 	}
+	now = h.clock.At(now)
 	c := &h.clients[player]
 	h.deactivate(now, player, DropAsked)
 	if c.transport != nil && c.state != absent {
@@ -149,7 +153,7 @@ func (h *Host) Ready() (mask uint64) {
 
 // Start begins the game. Players that are Ready are in it from turn 0 on; others join when they are.
 func (h *Host) Start(now time.Duration) {
-	if !h.started {
+	if now = h.clock.At(now); !h.started {
 		h.started, h.lastTurn, h.dueBy, h.chargedAt = true, now, now+h.cfg.TurnInterval, now
 	}
 }
@@ -202,6 +206,7 @@ func (h *Host) SetSnapshot(turn int64, data []byte) error {
 
 // Tick completes turns, deals with stalls and sends what is due.
 func (h *Host) Tick(now time.Duration) {
+	now = h.clock.At(now)
 	h.still.tick(now, h.cfg.sendEvery())
 	h.advance(now)
 	for p := range h.clients {
@@ -228,5 +233,5 @@ func (h *Host) NextDeadline() (at time.Duration, ok bool) {
 			earliest(t)
 		}
 	}
-	return at, ok
+	return h.clock.Outside(at), ok
 }

@@ -11,6 +11,7 @@ import (
 // that the packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrPlayer, ErrNoPlayer,
 // ErrSession, ErrAhead, ErrOversize.
 func (h *Host) Receive(now time.Duration, player int, p []byte) error {
+	now = h.clock.At(now)
 	h.still.look(now, h.cfg.sendEvery())
 	err := h.receive(now, player, p)
 	switch err {

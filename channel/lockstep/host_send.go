@@ -148,7 +148,7 @@ func (h *Host) send(now time.Duration, c *client, p []byte) bool {
 		c.blocked, c.nextSend = true, now+wait
 		return false
 	}
-	if err := c.transport.Send(now, p); err != nil {
+	if err := c.transport.Send(h.clock.Outside(now), p); err != nil {
 		h.stats.SendErrors++
 		c.blocked, c.nextSend = true, now+h.cfg.sendEvery()/4
 		return false

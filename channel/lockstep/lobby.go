@@ -12,6 +12,7 @@ func (h *Host) SetSetup(now time.Duration, data []byte) error {
 	case len(data) == 0 || len(data) > MaxSetup:
 		return ErrSetup
 	}
+	now = h.clock.At(now)
 	h.setup = data
 	h.version++
 	for p := range h.clients {
@@ -34,6 +35,7 @@ func (h *Host) Mend(now time.Duration, player int) error {
 	if s == nil || !h.log.holds(s.turn) {
 		return ErrSnapshot
 	}
+	now = h.clock.At(now)
 	h.deactivate(now, player, DropMended)
 	h.restart(now, player, s.turn, s.turnStart, s.data)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/clock"
 	"github.com/bunchnet/bunchnet/history/ring"
 )
 
@@ -67,7 +68,8 @@ type Peer struct {
 	active   uint64
 	waiting  uint64
 
-	proof  uint64        // of the challenge
+	proof  uint64 // of the challenge
+	clock  clock.Clock
 	silent time.Duration // for which nothing was heard of the host
 	still  still
 	budget inputBudget

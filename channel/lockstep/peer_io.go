@@ -15,6 +15,7 @@ const ackSoon = 2048
 // refused; except for a counter nothing has changed, unless State is Ended. Errors: ErrMalformed, ErrPlayer, ErrSession,
 // ErrAhead, and those of Err.
 func (p *Peer) Receive(now time.Duration, pkt []byte) error {
+	now = p.clock.At(now)
 	p.still.look(now, p.cfg.sendEvery())
 	err := p.receive(now, pkt)
 	switch err {
@@ -83,7 +84,7 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	if !ok || w.setup > MaxSetup || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
 		return ErrMalformed
 	}
-	p.lastHeard = now
+	p.lastHeard = p.clock.Outside(now)
 	if p.state != Connecting && (w.base <= p.welcome.base || p.under) {
 		return nil // said again, or it will be after Done
 	}
@@ -121,7 +122,7 @@ func (p *Peer) stream(now time.Duration, r *wire.Reader) error {
 	case s.hashes > p.next:
 		return ErrAhead
 	}
-	p.lastHeard = now
+	p.lastHeard = p.clock.Outside(now)
 	p.stamp, p.stampAt, p.stamped = s.stamp, now, !p.still.woken(now)
 	p.waiting = s.waiting
 	if p.life != 0 {
@@ -218,6 +219,7 @@ func (p *Peer) Tick(now time.Duration) {
 	if p.state == Ended {
 		return
 	}
+	now = p.clock.At(now)
 	if p.still.began && p.cfg.Timeout > 0 {
 		p.silent += min(max(now-p.still.ticked, 0), p.longest())
 	}
@@ -262,7 +264,7 @@ func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
 	default:
 		at = p.nextSend
 	}
-	return at, p.state != Ended
+	return p.clock.Outside(at), p.state != Ended
 }
 
 func (p *Peer) open(typ packetType) []byte {
@@ -331,7 +333,7 @@ func (p *Peer) send(now time.Duration, pkt []byte) bool {
 		p.nextSend = now + p.cfg.sendEvery()/4
 		return false
 	}
-	if err := p.transport.Send(now, pkt); err != nil {
+	if err := p.transport.Send(p.clock.Outside(now), pkt); err != nil {
 		p.stats.SendErrors++
 		p.nextSend = now + p.cfg.sendEvery()/4
 		return false

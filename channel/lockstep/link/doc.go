@@ -53,6 +53,8 @@
 //	l.Tick(now)               // calls Handler.Datagram
 //	at, ok := l.NextDeadline()
 //
+// now is the time by any clock, a time.Since of when it began for example. It may count from anywhere, and be set ahead or back.
+//
 // # Choosing
 //
 // Package netconn is for a game with a server of its own: channels, security, bandwidth.

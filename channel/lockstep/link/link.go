@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/clock"
 	"github.com/bunchnet/bunchnet/history/ring"
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
@@ -37,6 +38,7 @@ type inMessage struct {
 type Link struct {
 	cfg     Config
 	handler Handler
+	clock   clock.Clock
 	crcInit uint16
 
 	out        *ring.Ring[outMessage]
@@ -109,6 +111,7 @@ func (l *Link) Send(now time.Duration, msg []byte) error {
 		l.stats.RefusedFull++
 		return ErrFull
 	}
+	now = l.clock.At(now)
 	m := l.out.Insert(l.next)
 	m.due, m.size = now, uint8(len(msg))
 	copy(m.data[:], msg)
@@ -161,7 +164,7 @@ func (l *Link) NextDeadline() (at time.Duration, ok bool) {
 	if l.cfg.PingInterval > 0 {
 		earliest(l.nextPing)
 	}
-	return at, ok
+	return l.clock.Outside(at), ok
 }
 
 func truncate(id int64) uint16 { return seqnum.U16.Truncate(id) }

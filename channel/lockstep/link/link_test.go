@@ -344,3 +344,25 @@ func TestClockFromAnywhere(t *testing.T) {
 		require.Greater(t, at, from)
 	}
 }
+
+// TestClockSetBack: a message that was lost is sent again in time, and pings go on, when the clock is set back.
+func TestClockSetBack(t *testing.T) {
+	for _, back := range []time.Duration{500 * time.Millisecond, 10 * time.Second, 24 * time.Hour} {
+		l, h := newLink(t, Config{})
+		now := 1_800_000_000 * time.Second
+		require.NoError(t, l.Send(now, []byte("lost")))
+		l.Tick(now)
+		h.take()
+		now -= back
+		require.NoError(t, l.Send(now, []byte("new")))
+		for range 200 {
+			now += 10 * time.Millisecond
+			l.Tick(now)
+			at, ok := l.NextDeadline()
+			require.True(t, ok)
+			require.InDelta(t, now, at, float64(1100*time.Millisecond), "by %v", back)
+		}
+		require.GreaterOrEqual(t, l.Stats().MessagesResent, uint64(3), "by %v", back)
+		require.GreaterOrEqual(t, l.Stats().PingsSent, uint64(4), "by %v", back)
+	}
+}

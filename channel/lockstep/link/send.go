@@ -5,6 +5,7 @@ import "time"
 // Tick calls Handler.Datagram for all that is due: new messages, messages not acked in time, an ack that no other datagram
 // carried, a ping.
 func (l *Link) Tick(now time.Duration) {
+	now = l.clock.At(now)
 	l.collect(now)
 	for len(l.due) > 0 {
 		l.sendMessages()

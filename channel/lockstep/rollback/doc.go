@@ -23,6 +23,8 @@
 //	}
 //	s.Tick(now)                              // a packet to each, by the Transports
 //
+// now is the time by any clock of that machine, a time.Since of when it began for example. It may count from anywhere, and be set ahead or back.
+//
 // A Step that reports false has simulated no new frame. Then inputs are missing (Waiting), or a player hasn't been heard
 // yet, or this machine is ahead of the others and skips a frame, one in eight at most.
 //

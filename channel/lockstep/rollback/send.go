@@ -56,13 +56,16 @@ func (s *Session) due(heard, back time.Duration, again *time.Duration) bool {
 }
 
 // NextDeadline is when Tick sends next.
-func (s *Session) NextDeadline() time.Duration { return s.sentAt + s.cfg.FrameTime*3/4 }
+func (s *Session) NextDeadline() time.Duration {
+	return s.clock.Outside(s.sentAt + s.cfg.FrameTime*3/4)
+}
 
 // longestTick is how much of a time in which this machine stood still counts as silence of the others: it couldn't hear them.
 const longestTick = time.Second
 
 // advanceTo moves the time on.
 func (s *Session) advanceTo(now time.Duration) {
+	now = s.clock.At(now)
 	gap := now - s.now
 	switch {
 	case !s.ticked:
@@ -152,7 +155,7 @@ func (s *Session) section(b []byte, limit, to, of int) []byte {
 }
 
 func (s *Session) give(t lockstep.Transport, b []byte) {
-	if t.Send(s.now, b) != nil {
+	if t.Send(s.clock.Outside(s.now), b) != nil {
 		s.stats.NotTaken++
 		return
 	}

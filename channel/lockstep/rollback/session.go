@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel/lockstep"
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/clock"
 )
 
 // Session is one machine's part of a game. Not safe for concurrent use.
@@ -25,6 +26,7 @@ type Session struct {
 	started   bool
 	ticked    bool // now is of the caller's clock, which may begin anywhere
 	err       error
+	clock     clock.Clock
 	now       time.Duration
 	sentAt    time.Duration
 	skipped   int64         // the frame at which the others were waited for last

@@ -202,7 +202,7 @@ func (w *Watcher) Ready() int { return int(w.next - w.frame) }
 
 // Tick tells the player which frame is needed next, once each FrameTime.
 func (w *Watcher) Tick(now time.Duration) {
-	if now-w.sentAt < w.cfg.FrameTime*3/4 {
+	if gap := now - w.sentAt; gap >= 0 && gap < w.cfg.FrameTime*3/4 { // a clock may be set back
 		return
 	}
 	w.sentAt = now
