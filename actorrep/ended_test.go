@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // lamp is an actor whose calls end connections that don't keep up.
@@ -213,4 +214,33 @@ func TestClientsCloseNothing(t *testing.T) {
 		w.Await("the end", w.Rig.Step, l.S.Closed)
 		require.EqualValues(t, 1, w.Server.Counters.Bad)
 	}
+}
+
+// TestAckOfAFormerChannel: an ack of the channel that an actor had before it slept says nothing of the one on which it wakes.
+func TestAckOfAFormerChannel(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{Lag: 200 * time.Millisecond}, actorrep.Config{})
+	l := w.join()
+	a := &rock{Size: 3}
+	require.NoError(t, w.Server.Spawn(a))
+	w.converge()
+	explained := func(r actorrep.Reason) func() bool {
+		return func() bool { return w.Server.Explain(l.Peer, a).Reason == r }
+	}
+	w.Await("rest", w.Step, explained(actorrep.ReasonUpToDate))
+	require.NoError(t, a.SetDormant(true))
+	w.Await("sleep", w.Step, explained(actorrep.ReasonDormant))
+	a.Size = 4
+	require.NoError(t, a.SetDormant(false))
+	w.Await("its opening", w.Step, explained(actorrep.ReasonOpening))
+	former := 0
+	for ch := range l.S.Table().All {
+		if ch.Name() == bunch.Actor && ch.Closing() {
+			former++
+			require.True(t, ch.OpenAcked())
+			ch.Handler().ReceivedAck(ch, 0)
+		}
+	}
+	require.Equal(t, 1, former)
+	require.True(t, explained(actorrep.ReasonOpening)())
+	w.converge()
 }

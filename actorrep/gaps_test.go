@@ -209,6 +209,8 @@ func TestDroppedCallsAreTold(t *testing.T) {
 	p.serves(t, 4)
 	p.tell(t)
 	p.c.client.pending = make([]pendingCall, maxPendingCalls)
+	o := &watcher{}
+	bridge.Observe.(func(*World, bridge.Observer))(p.c, o)
 	before := p.c.Counters.CallsDropped
 	for n := range uint8(3) {
 		require.NoError(t, poke.Call(a, n))
@@ -218,6 +220,8 @@ func TestDroppedCallsAreTold(t *testing.T) {
 		p.l.deliver()
 	}
 	require.Equal(t, before+3, p.c.Counters.CallsDropped)
+	require.Len(t, o.log, 3)
+	require.Contains(t, o.log[0], "too many wait for Step")
 	p.c.client.pending = nil
 	for range 4 {
 		p.c.Step(p.now)
