@@ -163,6 +163,7 @@ func (s *stub) receiveIn(id int64, h bunch.Header, data string) (nak bool, err e
 	in := &bunch.In{Header: h, PacketID: id}
 	in.Bits = len(b) * 8
 	in.Data.Reset(b, in.Bits)
+	s.m.ReceivedPacket(id)
 	nak, err = s.m.ReceivedBunch(in)
 	for i := range b {
 		b[i] = '#'

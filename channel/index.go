@@ -112,7 +112,6 @@ type strange struct {
 	ahead      []ahead             // indices with bunches taken before their packets' turn
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
 	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
-	expired    int64               // the packet in which it was looked through last
 	later      []func()            // for the next Tick
 	running    []func()            // those that RunLater runs, and ran of them have been
 	ran        int

@@ -6,6 +6,14 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
+// ReceivedPacket says that packet id of the peer's is processed in its turn: call it before ReceivedBunch for its bunches, if it has any. What is unfinished, and
+// can't be finished by it or a later packet, is given up.
+func (m *Machine) ReceivedPacket(id int64) {
+	if m.strange != nil && len(m.strange.unfinished) > 0 {
+		m.table().expireUnfinished(id)
+	}
+}
+
 // ReceivedBunch handles a bunch of a received packet, with Header, PacketID and Data set. nak asks the connection to
 // refuse the packet, so that the peer sends its reliable bunches again. An error means that the peer broke a rule, and
 // ends the connection. The checks have Unreal 5's order, except that a duplicate is always recognized first.
@@ -15,9 +23,6 @@ func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 
 func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	t.Counters.Received++
-	if t.strange != nil && !early && len(t.strange.unfinished) > 0 && in.PacketID != t.strange.expired {
-		t.expireUnfinished(in.PacketID)
-	}
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
 		return false, fmt.Errorf("%w: %d, and MaxChannels is %d at this end", ErrBadIndex, in.ChIndex, t.cfg.MaxChannels)
 	}
@@ -302,10 +307,9 @@ func (t *Table) noteUnfinished(ch *Channel) {
 }
 
 // expireUnfinished drops the unreliable bunches whose next part can't arrive any more, and temporary channels that
-// consist only of these. So there are never more than two packets can begin. It is done once a packet.
+// consist only of these. So there are never more than two packets can begin.
 func (t *Table) expireUnfinished(id int64) {
 	list := t.strange.unfinished
-	t.strange.expired = id
 	kept := list[:0]
 	for _, ch := range list {
 		if ch.rare == nil { // it is closed

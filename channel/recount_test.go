@@ -285,6 +285,7 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 				in.PacketID = int64(i)
 				in.Data = *bitio.NewReader(make([]byte, n), in.Bits)
 				last = "received"
+				m.ReceivedPacket(in.PacketID)
 				if _, err := m.ReceivedBunch(in); err != nil {
 					w.failed, w.gone = err, true
 				}

@@ -125,6 +125,7 @@ func (w *wire) receive(id int64, h bunch.Header, data string) (bool, error) {
 	in := &bunch.In{Header: h, PacketID: id}
 	in.Bits = len(data) * 8
 	in.Data.Reset([]byte(data), in.Bits)
+	w.m.ReceivedPacket(id)
 	return w.m.ReceivedBunch(in)
 }
 

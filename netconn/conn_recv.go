@@ -231,6 +231,7 @@ func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	if r.Err() != nil {
 		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
 	}
+	c.channels.ReceivedPacket(id)
 	for r.Remaining() > 0 && !c.isControlGone() { // bunches after the connection's close don't count
 		in := &c.in
 		if err = c.proto.Read(r, &in.Header, &in.Data); err != nil {
