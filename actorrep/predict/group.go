@@ -190,6 +190,7 @@ type member struct {
 	alive bool  // in the tick being simulated
 	from  int64 // first tick for which its state is known; 0 none
 	heard int64 // newest tick for which a state has arrived
+	wrong int64 // that tick, if its state differs from the prediction and wasn't taken yet; 0 none
 	past  []moment
 	// shadow is the server's values of the fields, for when the prediction ends; shown is what the fields have
 	// meanwhile.
@@ -206,6 +207,7 @@ type moment struct {
 	fresh                bool  // the input is of this tick, not repeated
 	told                 int64 // tick of the server's state and input in this moment
 	toldHow              how
+	older                bool // what was told is of an older tick
 	state, input         []uint64
 	toldState, toldInput []uint64
 }

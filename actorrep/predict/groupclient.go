@@ -62,7 +62,7 @@ func (g *Group) begin(step time.Duration) {
 
 // restart forgets all states.
 func (m *member) restart() {
-	m.from, m.heard, m.alive, m.own, m.came = 0, 0, false, false, 0
+	m.from, m.heard, m.wrong, m.alive, m.own, m.came = 0, 0, 0, false, false, 0
 	for i := range m.past {
 		m.past[i].tick, m.past[i].told = 0, 0
 	}
@@ -148,22 +148,30 @@ func (g *Group) hear(a actorrep.Actor, k *kind, tick int64, how how) {
 		m.remember()
 	}
 	e := m.moment(tick)
-	if tick <= m.heard-keptStates || e.told >= tick {
+	if tick <= m.heard-keptStates || e.told > tick || e.told == tick && !e.older {
 		return // another is there already
 	}
 	state, input := g.got[:len(k.state)], g.given[:len(k.input)]
 	good := m.from != 0 && m.from <= tick && e.tick == tick && k.state.apart(e.state, state) <= 1 &&
 		(how == yours || how == e.how && equal(e.input, input))
-	e.told, e.toldHow = tick, how
+	e.told, e.toldHow, e.older = tick, how, false
 	copy(e.toldState, state)
 	copy(e.toldInput, input)
-	m.heard = max(m.heard, tick)
+	newest := tick >= m.heard
+	if newest {
+		m.heard, m.wrong = tick, 0
+	}
 	switch {
 	case good:
 		g.Counters.Good++
 	case g.newest != 0 && tick > g.newest: // its tick takes it
-	case g.dirty == 0 || tick < g.dirty:
-		g.dirty = tick
+	default:
+		if newest {
+			m.wrong = tick
+		}
+		if g.dirty == 0 || tick < g.dirty {
+			g.dirty = tick
+		}
 	}
 }
 
@@ -319,7 +327,7 @@ func (g *Group) stop() {
 func (g *Group) skip(newest int64) {
 	g.newest, g.dirty = newest, 1 // so that rewind takes them as older ones
 	for _, m := range g.members {
-		m.from = 0
+		m.from, m.wrong = 0, m.heard
 	}
 }
 
@@ -346,7 +354,7 @@ func (g *Group) rewind(now time.Duration) {
 	if oldest := max(g.newest-int64(g.cfg.MaxBack), 1); from < oldest {
 		from = oldest
 		for _, m := range g.members {
-			if m.heard > 0 && m.heard < oldest {
+			if m.wrong > 0 && m.wrong < oldest {
 				g.Counters.Old++
 				m.retell(oldest)
 			}
@@ -378,7 +386,7 @@ func (g *Group) rewind(now time.Duration) {
 // retell moves the states of an older tick to this one.
 func (m *member) retell(tick int64) {
 	last, e := m.moment(m.heard), m.moment(tick)
-	e.told, e.toldHow = tick, last.toldHow
+	e.told, e.toldHow, e.older = tick, last.toldHow, true
 	copy(e.toldState, last.toldState)
 	copy(e.toldInput, last.toldInput)
 }
@@ -396,6 +404,9 @@ func (m *member) take(e *moment, tick int64) {
 	case !fresh: // before this end's first tick
 		e.how, e.fresh = coasting, false
 		clear(e.input)
+	}
+	if tick >= m.wrong {
+		m.wrong = 0
 	}
 	if m.alive = true; m.from == 0 || tick < m.from {
 		m.from = tick

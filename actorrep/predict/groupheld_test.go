@@ -248,6 +248,56 @@ func TestGroupOldStates(t *testing.T) {
 	require.Equal(t, before, g.members[2].moment(oldest).state[0])
 }
 
+// TestGroupOldStatesHoldOnce: a state that is further back than MaxBack sets its member back once. A rewind for others leaves it alone, as it does a member whose old state was as
+// predicted. And the state of the tick from which it held is taken when it comes.
+func TestGroupOldStatesHoldOnce(t *testing.T) {
+	r, _, client, g := still(t, 4, beadConfig{})
+	for range 8 {
+		g.playTicks(t, r, 10)
+	}
+	g.Counters = GroupCounters{}
+	one, two, good := g.members[1], g.members[2], g.members[3]
+	other := func(m *member, n uint32) tale {
+		s := as(m)
+		s.sum += n
+		return s
+	}
+	oldest := func() int64 { return g.newest - int64(g.cfg.MaxBack) }
+	begin := oldest()
+	at := begin - 9
+	fine := as(good)
+	fine.sum, fine.n = uint32(good.moment(at).state[0]), uint8(good.moment(at).state[1])
+	fine.how = yours
+	require.NoError(t, tell(client, at, false, other(one, 1000), fine))
+	require.EqualValues(t, 1, g.Counters.Good)
+	kept := good.moment(begin).state[0]
+	g.rewind(r.Now)
+	require.EqualValues(t, 1, g.Counters.Old)
+	require.Equal(t, kept, good.moment(begin).state[0])
+	g.playTicks(t, r, 3)
+
+	kept = one.moment(oldest()).state[0]
+	require.NoError(t, tell(client, at+1, false, other(two, 2000)))
+	g.rewind(r.Now)
+	require.EqualValues(t, 2, g.Counters.Old)
+	require.Equal(t, kept, one.moment(oldest()).state[0], "set back again")
+
+	require.NoError(t, tell(client, begin, false, other(one, 3000)))
+	require.Equal(t, begin, one.heard, "it takes the place of the older one")
+	g.rewind(r.Now)
+	require.EqualValues(t, 3, g.Counters.Old)
+	require.NoError(t, tell(client, begin, false, other(one, 4000)))
+	require.Zero(t, g.dirty, "it is there already")
+
+	fine = other(two, 0)
+	fine.sum, fine.n, fine.how = uint32(two.moment(at + 5).state[0]), uint8(two.moment(at + 5).state[1]), yours
+	require.NoError(t, tell(client, at+4, false, other(two, 5000)))
+	require.NoError(t, tell(client, at+5, false, fine))
+	require.EqualValues(t, 2, g.Counters.Good)
+	g.rewind(r.Now)
+	require.EqualValues(t, 3, g.Counters.Old, "a later state was as predicted")
+}
+
 // TestGroupPauses: after a pause of up to MaxBack ticks a client simulates them all, and asks its player for the last MaxCatchUp of them. After a longer one it skips the oldest. It counts
 // those of more than MaxCatchUp.
 func TestGroupPauses(t *testing.T) {
