@@ -114,6 +114,8 @@ type Adaptive struct {
 	epoch epoch
 
 	nearlyAll nearlyAll
+	steps     startSteps
+	doubt     doubt
 
 	ticks  steadyTick
 	round  round
@@ -234,6 +236,7 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 	says := a.feedback(now, id, bytes)
 	if rtt > 0 && !a.isStale(now) {
 		a.recent.step(now, rtt) // also of a packet sent in a drain: the path may become longer then
+		a.doubt.sample(id, rtt)
 	}
 	if !says {
 		return
@@ -246,6 +249,9 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 		a.recent.sample(now, rtt)
 	}
 	a.loss.slot.acked++
+	if a.starts(id) {
+		a.steps.at(a.rates.of(id)).acked++
+	}
 }
 
 // OnLost counts a lost packet.
@@ -255,6 +261,9 @@ func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
 	}
 	a.round.lost += bytes
 	a.loss.lose(now)
+	if a.starts(id) {
+		a.steps.at(a.rates.of(id)).lost++
+	}
 }
 
 // feedback reports whether the packet says something of the path as it is now.

@@ -114,7 +114,8 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	if a.phase != Drain && !lossy {
 		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited) {
 		case congestive:
-			lossy, tested = true, true
+			lossy = queued || a.phase != Startup || !a.steps.excuse(&a.loss)
+			tested = lossy
 		case ofThePath:
 			a.restore(now, &a.before)
 		case answered:
@@ -215,6 +216,14 @@ func (a *Adaptive) restore(now time.Duration, before *memory) {
 
 // draining ends the drain when the queue is gone, or when it doesn't go.
 func (a *Adaptive) draining(now time.Duration) {
+	if a.doubt.refuted(a.queue.base.get(), a.unclear()+a.cfg.TargetDelay) {
+		a.queue.listen(now, a.doubt.delay)
+		a.restore(now, &a.doubt.before)
+		a.doubt, a.epoch.on, a.guessed = doubt{}, false, false
+		a.queue.restart()
+		a.forget(now)
+		return
+	}
 	queue := a.queue.delay()
 	empty := float64(a.inflight) <= a.capacity*a.queue.base.get().Seconds()
 	switch {
@@ -424,8 +433,9 @@ func (a *Adaptive) congested(now time.Duration, r *round, lossy, tested bool) {
 func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	delivered, idle := a.out.capacity(lossy, tested)
 	a.step = 0
+	first := a.phase == Startup && a.best == 0
 	if delivered == 0 {
-		delivered, a.guessed = a.rate/startupGain, a.phase == Startup && a.best == 0
+		delivered, a.guessed = a.rate/startupGain, first
 	} else if idle && delivered >= overloaded*a.rate {
 		return
 	}
@@ -438,6 +448,10 @@ func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 			a.epoch.before.rate = min(a.rate, beyond*max(a.capacity, a.proven))
 		}
 		a.proven = 0
+	}
+	a.steps, a.doubt = startSteps{}, doubt{}
+	if first && !lossy {
+		a.doubt = doubt{delay: a.queue.delay(), last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
 	}
 	a.leapt(now)
 	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false

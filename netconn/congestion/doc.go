@@ -63,6 +63,12 @@
 // Congestion in startup, before anything is known of what the link delivers, takes half of the rate for the capacity; after that drain
 // startup goes on.
 //
+// A round trip of startup has few packets, so chance looks like congestion there. Loss that was there at 0.6 of the rate
+// or less as well is the path's own, and tolerated: a link that is full now lost little then. A delay that ends startup is
+// put to the test by the packets in flight. They left at the rate that made the queue, so they wait in it as long, or
+// longer. If of four or more one waits a quarter less, and less than the threshold plus TargetDelay, there is no queue:
+// startup goes on at its rate, and the delay counts as jitter.
+//
 // Above 1.05 of the capacity, or after 0.5 to 2.2 s without congestion, Adaptive probes for more, as long as the
 // link delivers what is asked. Growth then doubles every 115 ms, but at most twice in a round trip. The rate
 // itself at most doubles in that time. Growth doubles a third as often while the delay may be the queue of one

@@ -28,6 +28,14 @@ type lossTest struct {
 // fates counts packets.
 type fates struct{ acked, lost int }
 
+func (f *fates) add(more fates) {
+	f.acked += more.acked
+	f.lost += more.lost
+}
+
+// loss is the share that was lost.
+func (f *fates) loss() float64 { return float64(f.lost) / float64(f.acked+f.lost) }
+
 // gathered is the fates of the packets of slots.
 type gathered struct {
 	fates
@@ -35,8 +43,7 @@ type gathered struct {
 }
 
 func (g *gathered) add(slot fates) {
-	g.acked += slot.acked
-	g.lost += slot.lost
+	g.fates.add(slot)
 	if slot.lost > g.worst.lost {
 		g.worst = slot
 	}
@@ -117,15 +124,19 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 // expected is the share of packets whose loss says nothing of the rate: after a cut, the loss before it, until it is known whose it was.
 func (l *lossTest) expected() float64 { return max(l.tolerance, min(l.lastLoss, maxTolerance)) }
 
-// odds compares two explanations of the loss since the last verdict, at a rate that is lower now, as the logarithm of
-// how much likelier it is with the path's own loss, which is still what it was, than with congestion, which leaves
-// what was delivered then. It tells nothing where the two expect about the same.
+// odds compares two explanations of the loss since the last verdict, at a rate that is lower now.
 func (l *lossTest) odds(acked, lost float64) (odds float64, tells bool) {
-	congested := max(1-(1-l.lastLoss)*l.lastRate/l.rate, l.base/2, 0.01)
-	if congested > l.lastLoss*2/3 {
+	return l.compare(acked, lost, l.lastLoss, (1-l.lastLoss)*l.lastRate/l.rate)
+}
+
+// compare returns the logarithm of how much likelier a loss is with the path's own loss, which is the same at any rate, than with congestion, where a share
+// of what is sent gets through. It tells nothing where the two expect about the same.
+func (l *lossTest) compare(acked, lost, own, through float64) (odds float64, tells bool) {
+	congested := max(1-through, l.base/2, 0.01)
+	if congested > own*2/3 {
 		return 0, false
 	}
-	return lost*math.Log(l.lastLoss/congested) + acked*math.Log((1-l.lastLoss)/(1-congested)), true
+	return lost*math.Log(own/congested) + acked*math.Log((1-own)/(1-congested)), true
 }
 
 // close ends the slot under way.
