@@ -196,7 +196,8 @@ func (c *Conn) Tick(now time.Duration) {
 	c.flow.inTick = false
 }
 
-// NextDeadline is when PostTickDispatch and Tick must be called at the latest; ok is false on a closed connection.
+// NextDeadline is when PostTickDispatch and Tick must be called at the latest; ok is false on a closed connection. It knows nothing of what waits
+// above the connection, as in a message.Queue.
 func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.Closed() {
 		return 0, false

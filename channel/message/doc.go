@@ -31,6 +31,9 @@
 // peer sends no more. So a game that receives slowly, or has no memory left, slows down its peer's queue, until Send there returns ErrFull. A queue on a
 // channel ([Attach]) does this by itself.
 //
+// A loop that sleeps until the connection's NextDeadline wakes at the game's own rate as long as messages are Pending or blocks under way, and ticks them: the
+// connection doesn't know of what waits in them for bandwidth, for its Resend or for a turn.
+//
 // A message is encoded once, at Send. For a broadcast call [Kind.Encode], and pass the result to each queue with SendEncoded. In
 // Unordered queues [Kind.Slack] lets more urgent kinds go first. In Ordered ones older messages go first, but smaller ones fill the
 // rest of a packet.
