@@ -46,3 +46,15 @@ func TestTooFarIsToldOnce(t *testing.T) {
 		require.InDelta(t, before, w.host.Stats().Substituted, 10, "%v", policy)
 	}
 }
+
+// TestAllTooFar: where all are too far nobody is kept out for it, and in the end they play.
+func TestAllTooFar(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a game of a minute")
+	}
+	cfg := config(3)
+	cfg.Stall = Substitute
+	w := newWorld(t, 5, cfg, netsim.Settings{Lag: 500 * ms, Jitter: 10 * ms})
+	w.start()
+	w.until("commands", 3*time.Minute, func() bool { return w.commands > 1000 && w.host.Active() == 0b111 })
+}

@@ -31,14 +31,22 @@ func (h *Host) rejoin(now time.Duration, s *stall) {
 // barred reports whether a player may not join yet.
 func (s *stall) barred(now time.Duration) bool { return s.bar > 0 && now < s.barredUntil }
 
-// tooFar reports whether a player was dropped since its commands came too late each time, and would be again: its round trip is longer than the delay hides, by Wait
-// with the share of the time for which it may stop the game.
+// tooFar reports whether a player was dropped since its commands came too late each time, and would be again beside somebody who is nearer: its round trip is longer
+// than the delay hides, by Wait with the share of the time for which it may stop the game.
 func (h *Host) tooFar(c *client) bool {
 	hidden := time.Duration(max(h.delay, c.stall.delay)) * h.cfg.TurnInterval
 	if h.cfg.Stall == Wait {
 		hidden += hidden / 100 * time.Duration(h.cfg.StallPercent)
 	}
-	return c.stall.delay > 0 && c.rtt > hidden
+	if c.stall.delay == 0 || c.rtt <= hidden {
+		return false
+	}
+	for m := h.active; m != 0; m &= m - 1 {
+		if h.clients[bits.TrailingZeros64(m)].rtt <= hidden {
+			return true
+		}
+	}
+	return false
 }
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.

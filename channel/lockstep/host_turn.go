@@ -47,7 +47,7 @@ func (h *Host) pending(kind EventKind) bool {
 func (h *Host) join(now time.Duration) {
 	for p := range h.cfg.Players {
 		c := &h.clients[p]
-		if h.active>>p&1 != 0 || !h.upToDate(c) || h.active != 0 && (c.stall.barred(now) || h.tooFar(c)) {
+		if h.active>>p&1 != 0 || !h.upToDate(c) || c.stall.barred(now) && h.active != 0 || h.tooFar(c) {
 			continue
 		}
 		h.active |= 1 << p
