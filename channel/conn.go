@@ -28,6 +28,8 @@ type Conn interface {
 type Outlet interface {
 	// HasRoom reports whether the packet window has room for a bunch with a payload of this size.
 	HasRoom(bits int) bool
+	// HasPackets reports whether the packet window has room for n more packets with bunches.
+	HasPackets(n int) bool
 	// MaySend reports whether a reliable bunch of this size may be sent now: there is room, and the rate controller
 	// allows it.
 	MaySend(bits int) bool

@@ -24,7 +24,7 @@ var (
 	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
 	// ErrIndexInUse: the type's fixed index is taken.
 	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
-	// ErrNotSent: an unreliable bunch can't be sent now, and such bunches don't wait. Either the packet window is full. Or the bunch needs
+	// ErrNotSent: an unreliable bunch can't be sent now, and such bunches don't wait. Either the packet window has no room for all of it. Or the bunch needs
 	// splitting while parts of a split reliable payload of the channel still wait. Or the channel's open isn't acked, and no copy of it can be
 	// sent along.
 	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full, the rest of a split bunch waits, or the channel's open isn't acked and can't be sent along")

@@ -19,6 +19,7 @@ type stub struct {
 	server       bool
 	slow, full   bool
 	room, budget int // bunches that may be written in all, and reliable ones; 0 any
+	window       int // packets that there is room for; 0 any
 	extends      bool
 	now          time.Duration
 	sent         []written
@@ -49,6 +50,7 @@ func (s *stub) IsServer() bool         { return s.server }
 func (s *stub) Fail(err error, _ bool) { s.err = err }
 func (s *stub) Table() *Table          { return s.table }
 func (s *stub) HasRoom(int) bool       { return !s.full && (s.room == 0 || len(s.sent) < s.room) }
+func (s *stub) HasPackets(n int) bool  { return !s.full && (s.window == 0 || n <= s.window) }
 func (s *stub) MaySend(int) bool {
 	return !s.full && !s.slow && (s.budget == 0 || len(s.sent) < s.budget)
 }
@@ -1041,6 +1043,25 @@ func TestFullIsCounted(t *testing.T) {
 		require.ErrorIs(t, err, ErrReliableFull)
 	}
 	require.EqualValues(t, 2, s.table.Counters.ReliableFull)
+}
+
+// TestPartsWithoutRoomForAll: where the window hasn't room for all parts of an unreliable bunch, none of them is sent.
+func TestPartsWithoutRoomForAll(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ack(0)
+	say := func() error {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4*s.table.partBytes()), NoMerge: true, StayUnreliable: true})
+		return err
+	}
+	s.window = 3
+	require.ErrorIs(t, say(), ErrNotSent)
+	require.Len(t, s.sent, 1)
+	require.EqualValues(t, 1, s.table.Counters.NotSent)
+	s.window = 4
+	require.NoError(t, say())
+	require.Len(t, s.sent, 5)
 }
 
 // TestPartsThatFindNoRoom: some of an unreliable bunch may have been sent; the caller is told, and the packets of those.

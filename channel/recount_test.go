@@ -48,6 +48,7 @@ func (w *wire) PacketID() int64           { return w.id }
 func (w *wire) Heard() int64              { return 0 }
 func (w *wire) EndPacket()                { w.id++ }
 func (w *wire) HasRoom(int) bool          { return w.room > 0 }
+func (w *wire) HasPackets(int) bool       { return w.room > 0 }
 func (w *wire) MaySend(bits int) bool     { return w.ready && w.room > 0 }
 func (w *wire) CloseInOrder()             { _ = (*Machine)(w.t).CloseControl() }
 func (w *wire) ControlClosed(CloseReason) { w.gone = true }

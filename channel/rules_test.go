@@ -40,7 +40,10 @@ type sentBunch struct {
 }
 
 func (w *wire) HasRoom(int) bool { return !w.full }
-func (w *wire) MaySend(int) bool { return !w.full && !w.slow }
+
+// HasPackets is what HasRoom is.
+func (w *wire) HasPackets(int) bool { return !w.full }
+func (w *wire) MaySend(int) bool    { return !w.full && !w.slow }
 func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	require.False(w.t, w.full)
 	if w.next++; w.most > 0 {

@@ -155,6 +155,10 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	if finer := t.cut(h.Bits, parts); !h.Reliable || ch.out.len()+finer <= t.maxOut() && t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), finer) {
 		parts = finer
 	}
+	if !h.Reliable && parts > 1 && !t.outlet.HasPackets(t.packetsFor(h.Bits, parts)) {
+		t.Counters.NotSent++ // some of the parts would take room and bandwidth in vain
+		return noPackets, ErrNotSent
+	}
 	r, err := ch.sendParts(h, out.Data, parts)
 	if err != nil {
 		return r, err
@@ -247,7 +251,15 @@ func (t *Table) cut(bits, fewest int) int {
 	return fewest
 }
 
-// packets is how many a payload takes in so many parts of equal size.
+// packetsFor is how many packets a payload takes in so many parts.
+func (t *Table) packetsFor(bits, parts int) int {
+	if t.packet == 0 {
+		return parts
+	}
+	return t.packets(bits, parts)
+}
+
+// packets is how many a payload takes in so many parts of equal size, where a packet has room for several.
 func (t *Table) packets(bits, parts int) int {
 	each := t.packet / ((bits+parts-1)/parts + partHeader)
 	return (parts + each - 1) / each

@@ -212,7 +212,7 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.windowFull() && !c.maySendAgain() {
 		at = max(at, c.forceAt())
 	}
-	if c.Table().Waiting() > 0 && !c.bunchesFull() {
+	if c.Table().Waiting() > 0 && !c.bunchesFull(0) {
 		if ready, ok := c.readyAt(); ok {
 			at = min(at, ready)
 		}
@@ -220,7 +220,7 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)
 	}
-	if d, ok := c.channels.NextTurn(); ok && !c.bunchesFull() {
+	if d, ok := c.channels.NextTurn(); ok && !c.bunchesFull(0) {
 		if ready, ok := c.readyAt(); ok {
 			at = min(at, max(d, ready))
 		}

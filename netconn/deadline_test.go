@@ -74,7 +74,7 @@ func TestNextDeadlineOfAFullWindow(t *testing.T) {
 		c.Protocol.PacketWindow, c.NetSpeed, c.Timeout = 16, 10_000_000, -1
 	})
 	c := h.conns[0]
-	for !c.bunchesFull() {
+	for !c.bunchesFull(0) {
 		h.packet(0, true)
 	}
 	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})

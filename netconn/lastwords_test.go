@@ -66,7 +66,7 @@ func TestLastWordsOfAFullWindow(t *testing.T) {
 			l.run(time.Second, nil)
 			chs := []*channel.Channel{l.open(1), l.open(1)}
 			l.dark[0] = true // so that nothing is acked
-			for start := l.now; !l.conns[1].bunchesFull(); {
+			for start := l.now; !l.conns[1].bunchesFull(0); {
 				l.run(testTick, func() {
 					for range 300 {
 						for _, ch := range chs {

@@ -38,9 +38,9 @@ func (c *Conn) inFlight() int {
 // windowFull reports whether one more packet would be too many in flight.
 func (c *Conn) windowFull() bool { return c.fills(c.inFlight(), c.cfg.Protocol.PacketWindow) }
 
-// bunchesFull reports whether one more packet with bunches would be: as many packets with bunches are in flight as may be, or
+// bunchesFull reports whether one more packet with bunches, besides others that follow, would be: as many packets with bunches are in flight as may be, or
 // as many of all kinds as the peer's history holds. So acks and keep-alives don't keep bunches out of a small window. So are too many bunches.
-func (c *Conn) bunchesFull() bool {
+func (c *Conn) bunchesFull(others int) bool {
 	if c.notesFull() {
 		return true
 	}
@@ -49,7 +49,7 @@ func (c *Conn) bunchesFull() bool {
 		begun = 1
 	}
 	window := c.cfg.Protocol.PacketWindow
-	return c.carrying+begun >= window-windowMargin || c.fills(c.inFlight()+begun, max(window, history.Bits))
+	return c.carrying+begun+others >= window-windowMargin || c.fills(c.inFlight()+begun+others, max(window, history.Bits))
 }
 
 // historyFull reports whether the peer's history has no room for one more packet, of a window that is within it, and the ack that makes
@@ -82,7 +82,7 @@ func (o *outlet) HasRoom(bits int) bool {
 	if c.Closed() {
 		return false
 	}
-	if !c.bunchesFull() || c.closer.lastWords {
+	if !c.bunchesFull(0) || c.closer.lastWords {
 		return true
 	}
 	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits || c.notesFull() {
@@ -90,6 +90,16 @@ func (o *outlet) HasRoom(bits int) bool {
 		return false
 	}
 	return true
+}
+
+// HasPackets reports whether the window has room for n packets; see channel.Outlet.
+func (o *outlet) HasPackets(n int) bool {
+	c := o.conn()
+	if c.closer.lastWords || !c.bunchesFull(n-1) {
+		return true
+	}
+	c.Counters.WindowFull++
+	return false
 }
 
 // MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.

@@ -157,7 +157,7 @@ func TestWindowBoundsPacketsInFlight(t *testing.T) {
 	})
 	c := h.conns[0]
 	for i := c.carrying; i < 100; i++ {
-		require.Equal(t, i >= 28, c.bunchesFull(), "%d in flight", c.notify.Outstanding())
+		require.Equal(t, i >= 28, c.bunchesFull(0), "%d in flight", c.notify.Outstanding())
 		require.Equal(t, i < 28, (*outlet)(c).HasRoom(100))
 		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100), Reliable: true, NoMerge: true})
 		require.NoError(t, err)

@@ -421,3 +421,24 @@ func TestTickOrderOfBlocks(t *testing.T) {
 	require.Less(t, after, 150*time.Millisecond)
 	require.Greater(t, fragments, 350, "the block has the rest of the rate")
 }
+
+// TestBlocksThroughASmallWindow: a fragment that takes half the packets of the window waits until there is room for all of them. Otherwise its first packets take each place that
+// an ack makes, those behind them find none, and no fragment ever arrives whole, once other packets have left one by one.
+func TestBlocksThroughASmallWindow(t *testing.T) {
+	protocol := netconn.Bunchnet()
+	protocol.PacketWindow, protocol.Bunch.MaxPacket = 16, 256
+	x := newTransferIn(t, netsim.Settings{Lag: 150 * time.Millisecond}, 1, protocol, bucket, message.BlocksConfig{}, message.BlocksConfig{})
+	want, begun := data(1, 10_000), false
+	for x.received[0] == nil {
+		require.Less(t, x.now, 20*time.Second, "%+v", x.out.Counters)
+		if x.now < 2*time.Second {
+			require.NoError(t, x.qa.Send(x.ka.number, &number{}))
+		} else if !begun {
+			_, err := x.out.Send(want)
+			require.NoError(t, err)
+			begun = true
+		}
+		x.step(16 * time.Millisecond)
+	}
+	require.True(t, bytes.Equal(want, x.received[0]))
+}

@@ -32,7 +32,7 @@ func TestOneHandlerOneChannel(t *testing.T) {
 // when a peer sends something.
 func TestImpossibleSettings(t *testing.T) {
 	k := newKinds()
-	for _, c := range []message.Config{{Mode: message.Sequenced + 1}, {Resend: -1}, {MaxBits: -1}, {Budget: -1}, {Window: 3}} {
+	for _, c := range []message.Config{{Mode: message.Sequenced + 1}, {Resend: -1}, {MaxBits: -1}, {Budget: -1}, {Budget: 55}, {Window: 3}} {
 		c.Kinds = &k.reg
 		require.Panics(t, func() { message.New(c) }, "%+v", c)
 	}

@@ -33,8 +33,8 @@ type Config struct {
 	Resend time.Duration
 	// MaxBits bounds a message, in bits, up to 524280. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
-	// Budget bounds the bits of this queue in a packet, up to 524280. Default 7000; with Attach it and MaxBits are 8192 at most,
-	// whatever they say, since a bunch has no room for more.
+	// Budget bounds the bits of this queue in a packet, 56 to 524280: telling the peer of room needs the least. Default 7000; with Attach it and MaxBits are
+	// 8192 at most, whatever they say, since a bunch has no room for more.
 	Budget int
 }
 
@@ -68,8 +68,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: Resend %v must be from 1ms to 1h", ErrConfig, c.Resend)
 	case c.MaxBits < 1 || c.MaxBits > maxMessageBits:
 		return fmt.Errorf("%w: MaxBits %d must be from 1 to %d", ErrConfig, c.MaxBits, maxMessageBits)
-	case c.Budget < 1 || c.Budget > maxMessageBits:
-		return fmt.Errorf("%w: Budget %d must be from 1 to %d", ErrConfig, c.Budget, maxMessageBits)
+	case c.Budget < headerBits || c.Budget > maxMessageBits: // with less no credit would leave, and the peer would wait for ever
+		return fmt.Errorf("%w: Budget %d must be from %d to %d", ErrConfig, c.Budget, headerBits, maxMessageBits)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ type Queue struct {
 }
 
 // New returns a queue. It panics when Window isn't a power of two up to 16384, when Kinds is nil or empty, and when another
-// setting can't be: a Mode that doesn't exist, or a Resend, MaxBits or Budget below 0.
+// setting can't be: a Mode that doesn't exist, or a Resend, MaxBits or Budget out of its range.
 func New(cfg Config) *Queue {
 	cfg = cfg.filled()
 	if err := cfg.validate(); err != nil {
