@@ -12,7 +12,7 @@ import (
 )
 
 // ServerHandler has the functions that a Server calls. Buffers are valid until the function
-// returns. From these functions all methods of the Server may be called but Receive and Tick.
+// returns. From Send no method of the Server may be called, from the others all but Receive and Tick.
 type ServerHandler interface {
 	// Send sends a datagram.
 	Send(to netip.AddrPort, p []byte)
@@ -123,7 +123,7 @@ func validateTimes(timeout, interval time.Duration) error {
 }
 
 // ClientHandler has the functions that a Client calls. Buffers are valid until the function
-// returns. From these functions all methods of the Client may be called but Receive and Tick.
+// returns. From Send no method of the Client may be called, from the others all but Receive and Tick.
 type ClientHandler interface {
 	// Send sends a datagram.
 	Send(to netip.AddrPort, p []byte)

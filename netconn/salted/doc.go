@@ -101,6 +101,6 @@
 //	server.Tick(now)
 //	wake at server.NextDeadline()
 //
-// One goroutine must call all methods of a Server or Client. A handler's functions may call
-// all of them but Receive and Tick.
+// One goroutine must call all methods of a Server or Client. A handler's Send may call none of
+// them, since a packet is still being sent. Its other functions may call all but Receive and Tick.
 package salted

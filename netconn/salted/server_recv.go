@@ -68,9 +68,6 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 		s.sayGoodbye(from, prefix, 1) // its client may have missed that
 		return replayed
 	}
-	if known && s.alive(now, i) {
-		return unexpected // of an attempt before, and late; or its client isn't there any more, and asks again
-	}
 	if known && s.slots[i].salt == salt && s.slots[i].confirmed {
 		return unexpected // to an older challenge, and late: who knows of its slot answers no other one
 	}
@@ -78,6 +75,9 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 		s.slots[i].prefix, s.slots[i].heard = prefix, now
 		s.keepAlive(now, i)
 		return accepted
+	}
+	if known && s.alive(now, i) {
+		return unexpected // of an attempt before, and late; or its client isn't there any more, and asks again
 	}
 	if known {
 		s.Counters.Replaced++
@@ -97,10 +97,9 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	return accepted
 }
 
-// alive reports whether a client that knows of its slot was heard just now.
+// alive reports whether the client in a slot was heard just now.
 func (s *Server) alive(now time.Duration, slot int) bool {
-	c := &s.slots[slot]
-	return c.confirmed && now-c.heard < aliveIntervals*s.cfg.Interval
+	return now-s.slots[slot].heard < aliveIntervals*s.cfg.Interval
 }
 
 // aliveIntervals is in how many of them a client that is there is heard: it sends in each.
@@ -118,8 +117,11 @@ func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p
 		return noSession
 	}
 	c := &s.slots[i]
-	if first(p) != c.prefix {
-		return badPrefix
+	if prefix := first(p); prefix != c.prefix {
+		if !s.otherChallenge(c, prefix) {
+			return badPrefix
+		}
+		c.prefix = prefix // of the response that the client has heard of its slot by; a late one to another challenge came after it
 	}
 	switch t {
 	case typeKeepAlive:
@@ -141,6 +143,11 @@ func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p
 		s.end(i, Closed)
 	}
 	return accepted
+}
+
+// otherChallenge reports whether a client that may have answered several challenges, and hasn't shown yet by which one it has its slot, was given that prefix.
+func (s *Server) otherChallenge(c *slot, prefix uint64) bool {
+	return !c.confirmed && s.cookies.valid(c.addr, c.salt, prefix) && !s.past.has(prefix)
 }
 
 func (s *Server) rotate(now time.Duration) {

@@ -220,6 +220,46 @@ func TestLateResponse(t *testing.T) {
 	require.EqualValues(t, 5, w.server.Counters.Unexpected)
 }
 
+// TestLateResponseBeforeTheConfirmation: nor one whose client has its slot and doesn't know it yet; a client that comes back then waits for three Intervals.
+func TestLateResponseBeforeTheConfirmation(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	var late []byte
+	w.cut = func(d *datagram) bool {
+		if packetType(d.p[4]) == typeResponse {
+			late = d.p
+			return true
+		}
+		return false
+	}
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(100 * time.Millisecond)
+	c.Disconnect(w.now)
+	w.run(100 * time.Millisecond)
+	w.cut = nil
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	for w.server.Clients() == 0 {
+		w.run(10 * time.Millisecond)
+	}
+	require.Equal(t, SendingResponse, c.State())
+	w.server.receive(w.now, c.addr, late)
+	w.run(10 * time.Second)
+	require.Equal(t, Connected, c.State())
+	require.Empty(t, w.server.left)
+
+	c.Disconnect(w.now)
+	w.run(100 * time.Millisecond)
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	for w.server.Clients() == 0 {
+		w.run(10 * time.Millisecond)
+	}
+	c.gone = true // before it knows
+	again := w.client(1)
+	require.NoError(t, again.Connect(w.now, serverAddr))
+	w.run(600 * time.Millisecond)
+	require.Equal(t, Connected, again.State())
+}
+
 // TestLateAnswerToAnOlderChallenge: a response of the same attempt, to the challenge before the one that gave the client its slot, moves a connection to another
 // prefix never, however long that was silent: its client has one prefix, that of its slot.
 func TestLateAnswerToAnOlderChallenge(t *testing.T) {
@@ -247,6 +287,44 @@ func TestLateAnswerToAnOlderChallenge(t *testing.T) {
 	require.Equal(t, Connected, c.State())
 	require.Empty(t, w.server.left)
 	require.EqualValues(t, 1, w.server.Counters.Unexpected)
+}
+
+// TestLateAnswerBeforeTheConfirmation: the same response, between the one that gives the client its slot and the client's first packet from there, costs neither
+// end the connection.
+func TestLateAnswerBeforeTheConfirmation(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	c.cfg.ConnectTimeout = 30 * time.Second
+	var late []byte
+	w.cut = func(d *datagram) bool {
+		hold := packetType(d.p[4]) == typeResponse && w.now < 11*time.Second
+		if hold && late == nil {
+			late = d.p
+		}
+		return hold
+	}
+	w.now = 8 * time.Second
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	for w.server.Clients() == 0 && w.now < 13*time.Second {
+		w.run(10 * time.Millisecond)
+	}
+	require.NotEqual(t, first(late), c.prefix)
+	require.False(t, w.server.slots[0].confirmed)
+	w.server.receive(w.now, c.addr, late)
+	require.Equal(t, first(late), w.server.slots[0].prefix, "the client may have answered that one last")
+	w.run(10 * time.Second)
+	require.Equal(t, Connected, c.State())
+	require.Empty(t, w.server.left)
+	require.Equal(t, c.prefix, w.server.slots[0].prefix)
+	w.server.receive(w.now, c.addr, w.server.frame.close(keepAliveOf(first(late)), typeKeepAlive))
+	require.Equal(t, c.prefix, w.server.slots[0].prefix, "and then it has one")
+}
+
+// keepAliveOf is a client's keep-alive without a checksum.
+func keepAliveOf(prefix uint64) []byte {
+	p := make([]byte, clientKeepAliveSize)
+	putFirst(p, prefix)
+	return p
 }
 
 // TestAnotherChallenge: a client that answers a second challenge as the server takes its answer to the first one has the same slot, and nobody leaves.
