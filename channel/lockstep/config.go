@@ -176,7 +176,8 @@ const (
 	Wait StallPolicy = iota
 	// Substitute continues without the player's commands after StallAfter, and ignores those that come too late. When
 	// the game has waited ten times StallAfter for a player in all, it stops waiting for that player; it waits again as
-	// the player's commands come in time.
+	// the player's commands come in time. While players are heard and none's commands have come, it waits for the first of them: nobody is held, and where the
+	// paths of all are longer than MaxDelay hides the game goes at their pace.
 	Substitute
 )
 
@@ -196,8 +197,8 @@ type HostConfig struct {
 	// on, and the game never waits for them. SpectatorDelay is how many of the newest turns they don't get yet; default
 	// 0. LogTurns, and LogBytes at InputRate, must hold twice as many turns.
 	Spectators, SpectatorDelay int
-	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval, up to 1 h; default 150 ms. When it is
-	// shorter than the jitter, commands get lost.
+	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval, or after the first player's where those come later, up to 1 h; default
+	// 150 ms. When it is shorter than the jitter, commands get lost.
 	StallAfter time.Duration
 	// DropAfter is how long a player's commands may be missing, in all, before it is dropped, four turns, or 4 s where those are
 	// longer, to a year; default 10 s. Time counts while another player's commands have come, or while nobody was heard for a

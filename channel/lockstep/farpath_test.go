@@ -47,14 +47,66 @@ func TestTooFarIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAllTooFar: where all are too far nobody is kept out for it, and in the end they play.
+// TestAllTooFar: where the paths of all are longer than the delay may hide, the game goes at their pace by either policy: nobody is dropped, and all commands are taken.
 func TestAllTooFar(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a game of a minute")
+	for _, policy := range []StallPolicy{Wait, Substitute} {
+		for _, players := range []int{1, 2, 3} {
+			cfg := config(players)
+			cfg.Stall = policy
+			w := newWorld(t, 5, cfg, netsim.Settings{Lag: 500 * ms, Jitter: 10 * ms})
+			w.start()
+			w.until("turns", 30*time.Second, func() bool { return w.host.Turn() > 300 })
+			require.Zero(t, w.host.Stats().Drops, "%v: %v", policy, w.events)
+			require.Zero(t, w.host.Stats().Substituted, "%v", policy)
+		}
 	}
-	cfg := config(3)
-	cfg.Stall = Substitute
-	w := newWorld(t, 5, cfg, netsim.Settings{Lag: 500 * ms, Jitter: 10 * ms})
+}
+
+// TestAllAreLate: by Substitute nobody's commands are left out while none have come. Who is later than the first is waited for from then on, for StallAfter, and
+// where nobody is heard the game goes on.
+func TestAllAreLate(t *testing.T) {
+	cfg := config(2)
+	cfg.Stall, cfg.StallAfter, cfg.DropAfter = Substitute, 120*ms, time.Minute
+	w := newWorld(t, 5, cfg, netsim.Settings{Lag: 20 * ms})
 	w.start()
-	w.until("commands", 3*time.Minute, func() bool { return w.commands > 1000 && w.host.Active() == 0b111 })
+	w.playTo(40, time.Minute)
+	run := func(d time.Duration) {
+		for end := w.now + d; w.now < end; {
+			w.step()
+			if due, ok := w.host.NextDeadline(); w.host.Waiting() == 0b11 {
+				require.True(t, ok && due > w.now, "a host that waits for all sleeps")
+			}
+		}
+	}
+	pause := func(both, more time.Duration) {
+		at, late := w.host.Turn()+int64(w.host.Delay()), [2]time.Duration{w.now + both, w.now + both + more}
+		for i, p := range w.players {
+			p.inputsTo = func() int64 {
+				if w.now < late[i] {
+					return at
+				}
+				return 1 << 62
+			}
+		}
+		run(time.Second)
+		if more == 0 { // as if all had been waited for until just now
+			for i := range w.players {
+				c := &w.host.clients[i]
+				c.lagging, c.stall.pausedAt = true, w.host.lastTurn
+			}
+		}
+		run(both + time.Second)
+	}
+	pause(5*time.Second, 100*ms)
+	require.Zero(t, w.host.Stats().Substituted)
+	pause(5*time.Second, 0)
+	require.Zero(t, w.host.Stats().Substituted)
+	pause(5*time.Second, 150*ms)
+	before := w.host.Stats().Substituted
+	require.NotZero(t, before)
+	for _, p := range w.players {
+		p.offline = true
+	}
+	run(3 * time.Second)
+	require.Greater(t, w.host.Stats().Substituted, before+20)
 }

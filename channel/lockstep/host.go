@@ -56,6 +56,7 @@ type Host struct {
 
 	lastTurn   time.Duration // when the last turn was complete
 	dueBy      time.Duration // the turn being collected is late after that
+	firstAt    time.Duration // until when all were there lately, and none had sent commands for the turn being collected
 	chargedAt  time.Duration // until when stalls are booked
 	longest    time.Duration // how much is booked at most at the next Tick: in a longer time this machine stood still, and heard nobody
 	still      still
@@ -154,7 +155,7 @@ func (h *Host) Ready() (mask uint64) {
 // Start begins the game. Players that are Ready are in it from turn 0 on; others join when they are.
 func (h *Host) Start(now time.Duration) {
 	if now = h.clock.At(now); !h.started {
-		h.started, h.lastTurn, h.dueBy, h.chargedAt = true, now, now+h.cfg.TurnInterval, now
+		h.started, h.lastTurn, h.dueBy, h.chargedAt, h.firstAt = true, now, now+h.cfg.TurnInterval, now, now
 	}
 }
 

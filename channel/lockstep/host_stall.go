@@ -80,6 +80,7 @@ func (h *Host) charge(now time.Duration) {
 	late := min(dt, max(0, now-h.dueBy))
 	if h.awaited == h.active && h.held(now) {
 		late = 0 // all are there and none is ahead of another: their paths are longer than the delay hides
+		h.firstAt = now
 	}
 	back := dt * time.Duration(h.cfg.StallPercent) / 100
 	for m := h.active; m != 0; m &= m - 1 {
@@ -109,15 +110,23 @@ func (h *Host) patience(c *client) time.Duration {
 	return h.cfg.TurnInterval + min(h.cfg.StallAfter, left)
 }
 
-// stalled drops those of waiting whose time is over, and returns whom to substitute.
+// waitsUntil is until when the turn being collected waits for c by Substitute. Patience counts from when the turn is due, or from its first commands when those come
+// later.
+func (h *Host) waitsUntil(c *client) time.Duration {
+	return max(h.lastTurn, h.firstAt-h.cfg.TurnInterval) + h.patience(c)
+}
+
+// stalled drops those of waiting whose time is over, and returns whom to substitute. While all are there and none has sent commands, a turn without any would only
+// make all of them too late for the next one as well.
 func (h *Host) stalled(now time.Duration, waiting uint64) (substitute uint64) {
+	goesOn := h.cfg.Stall == Substitute && !(waiting == h.active && h.held(now))
 	for m := waiting; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
 		switch {
 		case c.stall.debt >= h.cfg.DropAfter:
 			h.deactivate(now, p, DropStalled)
-		case h.cfg.Stall == Substitute && now >= h.lastTurn+h.patience(c):
+		case goesOn && now >= h.waitsUntil(c):
 			substitute |= 1 << p
 		}
 	}
@@ -128,16 +137,17 @@ func (h *Host) stalled(now time.Duration, waiting uint64) (substitute uint64) {
 func (h *Host) stallDeadline() (at time.Duration, ok bool) {
 	// A turn waits for all, so by Substitute the most patient one decides, but drops come by
 	// themselves.
-	var substitute time.Duration
+	substitute := longAgo
 	at = h.chargedAt + h.longest // more wouldn't be booked
-	for m := h.Waiting(); m != 0; m &= m - 1 {
+	waiting := h.Waiting()
+	for m := waiting; m != 0; m &= m - 1 {
 		c := &h.clients[bits.TrailingZeros64(m)]
 		from := max(h.chargedAt, h.dueBy)
 		at = min(at, from+h.cfg.DropAfter-c.stall.debt)
-		substitute = max(substitute, h.lastTurn+h.patience(c))
+		substitute = max(substitute, h.waitsUntil(c))
 		ok = true
 	}
-	if ok && h.cfg.Stall == Substitute {
+	if ok && h.cfg.Stall == Substitute && !(waiting == h.active && h.held(h.chargedAt)) {
 		at = min(at, substitute)
 	}
 	return at, ok
