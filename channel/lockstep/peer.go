@@ -162,7 +162,12 @@ func (p *Peer) Behind() int {
 }
 
 // LastHeard is when the host's last packet came; 0 before the first.
-func (p *Peer) LastHeard() time.Duration { return p.lastHeard }
+func (p *Peer) LastHeard() time.Duration {
+	if p.lastHeard == 0 {
+		return 0
+	}
+	return p.clock.Outside(p.lastHeard)
+}
 
 // Stats returns the counts so far.
 func (p *Peer) Stats() PeerStats { return p.stats }

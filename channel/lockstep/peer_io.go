@@ -84,7 +84,7 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	if !ok || w.setup > MaxSetup || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
 		return ErrMalformed
 	}
-	p.lastHeard = p.clock.Outside(now)
+	p.lastHeard = now
 	if p.state != Connecting && (w.base <= p.welcome.base || p.under) {
 		return nil // said again, or it will be after Done
 	}
@@ -122,7 +122,7 @@ func (p *Peer) stream(now time.Duration, r *wire.Reader) error {
 	case s.hashes > p.next:
 		return ErrAhead
 	}
-	p.lastHeard = p.clock.Outside(now)
+	p.lastHeard = now
 	p.stamp, p.stampAt, p.stamped = s.stamp, now, !p.still.woken(now)
 	p.waiting = s.waiting
 	if p.life != 0 {

@@ -64,6 +64,10 @@ func TestClockSetBack(t *testing.T) {
 			for i := range set {
 				set[i] = time.Duration(who>>i&1) * back
 			}
+			for i, p := range w.players {
+				p.peer.Tick(w.now - set[i])
+				require.InDelta(t, w.now-set[i], p.peer.LastHeard(), float64(500*ms), "%b by %v", who, back)
+			}
 			for end := w.now + 4*time.Second; w.now < end; {
 				step()
 			}

@@ -138,7 +138,12 @@ func (l *Link) Ready() bool { return !l.blocked && 2*l.Free() > l.cfg.Window }
 
 // LastHeard is when the last valid datagram was received; 0 before the first. A Link has no timeout: the caller decides
 // when the peer is gone.
-func (l *Link) LastHeard() time.Duration { return l.lastHeard }
+func (l *Link) LastHeard() time.Duration {
+	if l.stats.DatagramsReceived == 0 {
+		return 0
+	}
+	return l.clock.Outside(l.lastHeard)
+}
 
 // Stats returns the counts so far, and the round trip.
 func (l *Link) Stats() Stats {

@@ -352,9 +352,16 @@ func TestClockSetBack(t *testing.T) {
 		now := 1_800_000_000 * time.Second
 		require.NoError(t, l.Send(now, []byte("lost")))
 		l.Tick(now)
+		require.Zero(t, l.LastHeard(), "by %v", back)
+		peer, heard := newLink(t, Config{})
+		peer.Tick(now)
+		for _, d := range heard.take() {
+			require.NoError(t, l.Receive(now, d))
+		}
 		h.take()
 		now -= back
 		require.NoError(t, l.Send(now, []byte("new")))
+		require.Equal(t, now, l.LastHeard(), "by %v", back) // none of the time since has passed
 		for range 200 {
 			now += 10 * time.Millisecond
 			l.Tick(now)

@@ -21,8 +21,8 @@ func (l *Link) Receive(now time.Duration, p []byte) error {
 	}
 	l.stats.DatagramsReceived++
 	l.stats.BytesReceived += uint64(len(p))
-	l.lastHeard = now
 	now = l.clock.At(now)
+	l.lastHeard = now
 	l.acked(now, ack)
 	switch d.kind {
 	case kindPing:
