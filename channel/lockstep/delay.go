@@ -34,7 +34,8 @@ type AdaptiveDelay struct {
 	// Patience is how many decisions in a row must need a smaller delay before it shrinks.
 	Patience int
 	// Lead is how many turns one player may raise the delay above what all others need; default 4, negative: no
-	// bound. A dishonest player can make its round trip look longer than it is, but not shorter.
+	// bound. A dishonest player can make its round trip look longer than it is, or shorter, by what it says of how long it held a packet: then the delay is too
+	// short for its own commands, and it is dropped as others are whose commands come too late.
 	Lead int
 
 	smaller int

@@ -49,7 +49,7 @@ func main() {
 	o.link = *over == "link"
 	if flag.NArg() > 0 || o.turns < 200 || o.turns > 100000 || !(o.loss >= 0 && o.loss <= 50) || o.lag < 0 || o.lag > 400*time.Millisecond ||
 		!o.link && *over != "datagrams" {
-		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		fmt.Fprintln(os.Stderr, "a flag is out of range, or an argument follows the flags; see -help")
 		os.Exit(2)
 	}
 	err := play(os.Stdout, o)

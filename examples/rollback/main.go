@@ -32,7 +32,7 @@ func main() {
 	flag.Float64Var(&o.Loss, "loss", 2, "percentage of packets lost, 0 to 30")
 	flag.Parse()
 	if flag.NArg() > 0 || o.Seconds < 5 || o.Seconds > 3600 || !(o.Loss >= 0 && o.Loss <= 30) {
-		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		fmt.Fprintln(os.Stderr, "a flag is out of range, or an argument follows the flags; see -help")
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, o); err != nil {

@@ -38,8 +38,8 @@
 // of it; those with more inputs forward them. From then on its input is zeros, from the same frame on all machines. A
 // dropped player can't come back: begin another session, with a state that the game hands over. Its Err is ErrDropped once it hears for a
 // second that all who play on agree. What has waited while it stood still doesn't count, since those who said it may be out by now. Where paths were dark for so long that players have dropped each other, the larger part plays on, or of two that are alike the one with the lowest
-// number. The others' Err is ErrDropped soon after the path is there again. What a player says that was given to Drop counts no more: where two have given each other
-// to Drop, and nobody else is left, both play on.
+// number. The others' Err is ErrDropped soon after the path is there again. What a player says that was given to Drop counts no more: where two have dropped
+// each other and nobody else is left, both play on if the one with the higher number has given the other to Drop.
 //
 // It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
 //
