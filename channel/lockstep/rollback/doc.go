@@ -41,7 +41,8 @@
 // number. The others' Err is ErrDropped soon after the path is there again. What a player says that was given to Drop counts no more: where two have dropped
 // each other and nobody else is left, both play on if the one with the higher number has given the other to Drop.
 //
-// It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
+// It is for players who trust each other: any player can have another one dropped, can keep all others from going on by what it says of that, and can
+// read all of the game's state.
 //
 // A player that leaves gives its own number to Drop. One that is out or has left says so while it calls Tick, and nobody waits for it, whatever DropAfter is.
 //
