@@ -29,8 +29,8 @@ type yard struct {
 	dark           bool
 	sent, removeAt int // packets that the server has sent, and at which of them the game removes the connection; 0 never
 	up, down       [][]byte
-	took           []uint32
-	send           *actorrep.RPC[*freight, load]
+	took, asked    []uint32 // calls that came to the client, and to the server
+	send, ask      *actorrep.RPC[*freight, load]
 	failed         []error
 }
 
@@ -47,8 +47,12 @@ func newYard(t *testing.T, buffer, packet, channels, classes int, overflow actor
 		}
 		return nil
 	}, actorrep.Reliable, actorrep.OnOverflow(overflow))
+	y.ask = actorrep.ServerRPC(func(_ actorrep.Call, _ *freight, p load) error {
+		y.asked = append(y.asked, p.N)
+		return nil
+	}, actorrep.Reliable, actorrep.AnyClient, actorrep.RateLimit(1000, 1000), actorrep.OnOverflow(overflow))
 	register := func(w *actorrep.World) {
-		require.NoError(t, w.Register("freight", (*freight)(nil), actorrep.RPCs{"Send": y.send}))
+		require.NoError(t, w.Register("freight", (*freight)(nil), actorrep.RPCs{"Send": y.send, "Ask": y.ask}))
 		for i := range min(classes, len(fillers)) {
 			rpcs := actorrep.RPCs{}
 			for n := range 50 {
@@ -254,5 +258,39 @@ func TestRemovedAmidStep(t *testing.T) {
 				require.Zero(t, n, "%+v at %d", c, at)
 			}
 		}
+	}
+}
+
+// TestNoOverflowOfAClient: with Unreal's policies and small limits no amount of a client's reliable calls overflows a channel, which would end the connection;
+// what was accepted runs, in order, once.
+func TestNoOverflowOfAClient(t *testing.T) {
+	for _, c := range yards {
+		y := newYard(t, c.buffer, c.packet, c.channels, 0, actorrep.Refuse)
+		f := &freight{}
+		require.NoError(t, y.server.Spawn(f))
+		for range 20 {
+			y.step()
+		}
+		mine := y.client.Find(f.GUID()).(*freight)
+		var sent []uint32
+		for i := range 200 {
+			y.dark = i%40 > 25
+			for n := range 3 {
+				id := uint32(i*3 + n)
+				if err := y.ask.Call(mine, load{id, make([]byte, i*37%1500)}); err == nil {
+					sent = append(sent, id)
+				}
+			}
+			y.step()
+		}
+		y.dark = false
+		for n := 0; n < 3000 && len(y.asked) < len(sent); n++ {
+			y.step()
+		}
+		require.False(t, y.s.Closed(), "%+v: %v", c, y.s.Result())
+		require.False(t, y.c.Closed(), "%+v: %v", c, y.c.Result())
+		require.Greater(t, len(sent), 100, "%+v", c)
+		require.Equal(t, sent, y.asked, "%+v", c)
+		require.Empty(t, y.failed, "%+v", c)
 	}
 }

@@ -86,9 +86,6 @@ func (p *Peer) waitsForOthers(v *view) bool {
 			v.reason = ReasonNoRoom
 			return true
 		}
-		if v.b.parent == nil {
-			break
-		}
 	}
 	return false
 }

@@ -392,6 +392,28 @@ func TestForgottenChannelTypes(t *testing.T) {
 	require.Contains(t, e.Text, "ChannelTypes")
 }
 
+// TestSilenceIsNoAnswer: the time in which a client isn't heard doesn't count as time without its answer.
+func TestSilenceIsNoAnswer(t *testing.T) {
+	var told []error
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) { told = append(told, err) }})
+	w.Forgetful = true
+	l := w.JoinOther(w.register)
+	for range 7 * 30 {
+		w.Step()
+	}
+	for range 5 * 30 {
+		w.Step()
+		for _, ok := l.Up.Pop(w.Now); ok; _, ok = l.Up.Pop(w.Now) {
+		}
+	}
+	require.Empty(t, told)
+	for range 5 * 30 {
+		w.Step()
+	}
+	require.Len(t, told, 1)
+	require.ErrorIs(t, told[0], actorrep.ErrNoAnswer)
+}
+
 // TestManyBadBunches: a server that sends nothing but what can't be decoded has its client told of a few, and how many more there were.
 func TestManyBadBunches(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{})

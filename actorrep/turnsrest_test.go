@@ -1,0 +1,210 @@
+package actorrep
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+)
+
+type folio struct {
+	Base
+	Pages [24]string `net:"cap=900"`
+}
+
+func (f *folio) write(with byte) {
+	for i := range f.Pages {
+		f.Pages[i] = strings.Repeat(string(with+byte(i%3)), 700)
+	}
+}
+
+// newFolio is a server's and a client's world of pupils and a folio.
+func newFolio(t *testing.T, rpcs RPCs) (p *pair, a, got *folio) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}))
+		require.NoError(t, w.Register("folio", (*folio)(nil), rpcs))
+	}
+	p = &pair{s: s, c: c, l: addLane(t, s, c)}
+	a = &folio{}
+	require.NoError(t, s.Spawn(a))
+	p.steps(9)
+	p.l.scarce = true
+	return p, a, c.Find(a.guid).(*folio)
+}
+
+// TestLargeChangesUseWhatIsLeft: while changes larger than a packet wait, and others take less than the bandwidth, no Step leaves any, whose turn it ever is.
+func TestLargeChangesUseWhatIsLeft(t *testing.T) {
+	p, a, got := newFolio(t, nil)
+	var small []*pupil
+	for range 5 {
+		small = append(small, &pupil{})
+		require.NoError(t, p.s.Spawn(small[len(small)-1]))
+	}
+	p.steps(9)
+	a.write('a')
+	p.steps(1)
+	v, steps := p.l.peer.views[a.base()], 0
+	for ; v.flags&inTurns != 0; steps++ {
+		require.Less(t, steps, 2*len(a.Pages))
+		for i, o := range small {
+			o.N = int32(1000*steps + i)
+		}
+		p.steps(1)
+		require.True(t, v.flags&inTurns == 0 || p.l.bits <= 0 || p.l.room(v) == 0, "%d bits are left in Step %d", p.l.bits, steps)
+		for _, o := range small {
+			require.Zero(t, p.l.peer.views[o.base()].flags&pending, "small changes don't wait")
+		}
+	}
+	require.Greater(t, steps, 15)
+	p.steps(4)
+	require.Equal(t, a.Pages, got.Pages)
+}
+
+// TestCallsBesideLargeChanges: an unreliable call of an actor goes at once, while changes of it that are larger than a packet wait.
+func TestCallsBesideLargeChanges(t *testing.T) {
+	ran := 0
+	hint := MulticastRPC(func(c Call, _ *folio, n uint8) error {
+		if !c.World.server {
+			ran++
+		}
+		return nil
+	})
+	p, a, got := newFolio(t, RPCs{"Hint": hint})
+	a.write('a')
+	p.steps(2)
+	v := p.l.peer.views[a.base()]
+	for n := range uint8(5) {
+		require.NotZero(t, v.flags&inTurns, "the changes wait")
+		require.NoError(t, hint.Call(a, n))
+		calls := p.s.Counters.CallsSent
+		p.steps(1)
+		require.Equal(t, calls+1, p.s.Counters.CallsSent)
+	}
+	p.steps(60)
+	p.c.Step(p.now)
+	require.Equal(t, 5, ran)
+	require.Equal(t, a.Pages, got.Pages)
+}
+
+// TestLossOfOldValues: a value isn't said to have waited for a loss when only an older one was lost, which a newer one had followed.
+func TestLossOfOldValues(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	v := p.l.peer.views[a.base()]
+	for i, lost := range []bool{true, false} {
+		p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, lost, lost
+		a.N = int32(i + 1)
+		p.steps(1)
+	}
+	for range 3 {
+		p.l.deliver()
+	}
+	require.EqualValues(t, 1, p.s.Counters.Resent)
+	require.Zero(t, v.dirty&v.allowed)
+	a.N = 3
+	p.s.Step(p.now + time.Second/30)
+	require.NotEqual(t, ReasonLost, p.l.peer.sent.at(v.last).why)
+	p.steps(4)
+	require.EqualValues(t, 3, p.there(a).N)
+}
+
+type shelf struct {
+	Base
+	Words [90]uint32             `net:""`
+	A, B  fastarray.List[uint32] `net:""`
+}
+
+// TestChangesBetweenLargeOnes: values that change while others of their actor, which were sent with them, are sent reliably come too: single words of an array
+// and single elements of a list.
+func TestChangesBetweenLargeOnes(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("shelf", (*shelf)(nil)))
+	}
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	a := &shelf{}
+	require.NoError(t, s.Spawn(a))
+	p.steps(9)
+	p.l.scarce = true
+	for i := range a.Words {
+		a.Words[i] = uint32(i+1) << 24
+	}
+	for i := range uint32(150) {
+		for _, l := range []*fastarray.List[uint32]{&a.A, &a.B} {
+			_, err := l.Add(i << 24)
+			require.NoError(t, err)
+		}
+	}
+	v := p.l.peer.views[a.base()]
+	touch := func(n uint32) {
+		a.Words[5] = n
+		for id := range a.A.All {
+			require.NoError(t, a.A.Set(id, n))
+			break
+		}
+	}
+	for n, b := uint32(1), v.b.class.layout.FieldMask("B"); v.rest != b; n++ {
+		require.Less(t, n, uint32(20))
+		p.steps(1)
+	}
+	touch(7)
+	p.steps(1) // the other list goes
+	require.Zero(t, v.rest)
+	require.NotZero(t, v.versions.promised)
+	p.l.scarce, p.l.starved = false, true
+	p.steps(6)
+	require.Zero(t, v.versions.promised, "all is acked")
+	require.NotZero(t, v.dirty&v.allowed, "and the newer changes weren't sent")
+	p.l.starved = false
+	p.steps(9)
+	got := c.Find(a.guid).(*shelf)
+	require.Equal(t, a.Words, got.Words)
+	for _, l := range [][2]*fastarray.List[uint32]{{&a.A, &got.A}, {&a.B, &got.B}} {
+		require.Equal(t, l[0].Len(), l[1].Len())
+		for id, n := range l[0].All {
+			there, _ := l[1].Find(id)
+			require.Equal(t, n, there)
+		}
+	}
+}
+
+// TestHeldTakeNoShare: actors that wait for Release take nothing from what a Step opens for other connections.
+func TestHeldTakeNoShare(t *testing.T) {
+	s := NewServer(Config{Relevant: func(p *Peer, a Actor) bool { return p.User == a.(*pupil).N }})
+	require.NoError(t, s.Register("pupil", (*pupil)(nil)))
+	var lanes []*lane
+	for n := range int32(2) {
+		c := NewClient(Config{})
+		require.NoError(t, c.Register("pupil", (*pupil)(nil)))
+		l := addLane(t, s, c)
+		l.peer.User = n
+		lanes = append(lanes, l)
+	}
+	lanes[0].peer.Hold(func(Actor) bool { return true })
+	now := time.Duration(0)
+	step := func() {
+		now += time.Second / 30
+		s.Step(now)
+		for _, l := range lanes {
+			l.deliver()
+		}
+	}
+	spawn := func(n int32, many int) {
+		for range many {
+			require.NoError(t, s.Spawn(&pupil{N: n}))
+		}
+	}
+	spawn(0, 2*stepChannels)
+	for range 6 {
+		step()
+	}
+	require.Zero(t, lanes[0].peer.Len())
+	spawn(1, stepChannels)
+	step()
+	require.Equal(t, stepChannels, lanes[1].peer.Len())
+}
