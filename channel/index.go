@@ -55,7 +55,7 @@ type Table struct {
 	freshTurn int    // bits of fresh to send before refused has its turn; below 0 it has
 	busy      uint64 // reliable bunches, sent and received, at the last Shrink
 	left      int64  // the newest packet heard when a channel that this end closed was removed
-	control   int32  // reliable bunches that channel 0 had unacked when it closed
+	control   int32  // reliable bunches that channel 0 had unacked when it closed, and those that were acked and ignored
 	free      uint32 // the search for a free index starts here
 	closing   bool   // nothing more may be sent
 	refuses   bool   // the handler of the bunch being delivered has called Refuse
@@ -330,7 +330,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	t.open--
 	t.Counters.ChannelsClosed++
 	if ch.index == 0 {
-		t.control = int32(ch.undelivered())
+		t.control += int32(ch.undelivered())
 	}
 	ch.release()
 	t.dropStale()

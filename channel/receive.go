@@ -379,6 +379,9 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		nak = t.refusesPacket(in)
 	}
 	if in.Close && !ch.closed {
+		if in.Open && ch.openedLocally { // the peer opened channel 0 only to end the connection: whatever of ours it acked there, nobody got it
+			t.control = int32(ch.out.first - t.initOut - 1)
+		}
 		t.remove(ch, in.CloseReason)
 	}
 	return nak, nil

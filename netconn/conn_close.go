@@ -116,7 +116,7 @@ func (c *Conn) Closing() bool { return c.closer.closing }
 // Close ends the connection in order. Nothing more can be sent. What was sent before on any channel is delivered, and what
 // a channel.Finisher has left, then the peer is told. The connection ends when the peer has acked that, or after LingerTimeout; until then call Tick, and
 // bunches that arrive are still delivered. The result lists what wasn't acked. An end without a channel 0 opens one to say so, except with Unreal's protocols: what
-// the peer sends on its own channel 0 before it hears of that is acked, and nobody gets it. reason isn't sent to the peer: for that
+// the peer sends on its own channel 0 before it hears of that is acked, and nobody gets it: the peer's result lists it. reason isn't sent to the peer: for that
 // send it on the control channel first, or call CloseWithReason of a driver's Conn.
 func (c *Conn) Close(now time.Duration, reason string) {
 	c.now = max(c.now, now)

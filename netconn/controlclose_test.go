@@ -79,3 +79,22 @@ func TestTheCloseOvertakesTheOpen(t *testing.T) {
 		require.Equal(t, len("hello"), l.got[1])
 	}
 }
+
+// TestIgnoredByAClose: an end without a channel 0 opens one to say that it closes, and acks and ignores what its peer said on its own one meanwhile. The peer's result lists that.
+func TestIgnoredByAClose(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond}), 1, nil)
+	control := l.control()
+	l.conns[1].Close(l.now, "full")
+	l.lose[1] = func([]byte) bool { return l.conns[1].Table().Counters.Ignored == 0 }
+	for l.now < 5*time.Second {
+		l.step(nil)
+	}
+	require.True(t, control.OpenAcked())
+	require.Zero(t, l.got[1])
+	require.NotNil(t, l.res[0])
+	require.Equal(t, ClosedByPeer, l.res[0].Code)
+	require.Equal(t, []channel.Undelivered{{Name: bunch.Control, Bunches: 1}}, l.res[0].Undelivered)
+	require.Equal(t, 1, l.res[0].Unacked)
+	require.NotNil(t, l.res[1])
+	require.Zero(t, l.res[1].Unacked)
+}
