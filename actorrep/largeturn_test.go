@@ -104,3 +104,21 @@ func TestLargeChangesTakeTurns(t *testing.T) {
 	f.Until(f.same)
 	t.Log(steps)
 }
+
+// TestOpeningsTakeTurns: likewise openings of many actors that fit a bunch.
+func TestOpeningsTakeTurns(t *testing.T) {
+	f := newCrowded(t)
+	opened := f.Server.Counters.Opened
+	for range 100 {
+		a := &liner{}
+		for i := range 4 {
+			a.Decks[i] = strings.Repeat("d", 250)
+		}
+		require.NoError(t, f.Server.Spawn(a))
+	}
+	beside := f.serve(60)
+	opened = f.Server.Counters.Opened - opened
+	t.Log(f.alone, beside, opened)
+	require.Greater(t, beside, f.alone/3)
+	require.Greater(t, opened, uint64(2*15/3), "a third of what the bandwidth is enough for")
+}

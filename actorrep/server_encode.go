@@ -178,8 +178,13 @@ func (p *Peer) write() {
 		return
 	}
 	starved := p.batch.stats.saturated > 0
+	sent := p.world.Counters.UpdateBits
 	if p.gathered {
 		p.writeBatch()
+	}
+	sent = p.world.Counters.UpdateBits - sent
+	if p.ahead = max(0, p.ahead-int(sent)); !starved {
+		p.ahead = 0
 	}
 	if len(p.halves) > 0 {
 		p.endTurn(starved)

@@ -28,6 +28,9 @@ func (p *Peer) openWanted() {
 	}
 	p.peaks.opening = max(p.peaks.opening, len(kept))
 	room, opened := p.out.budget(), p.world.Counters.Opened
+	if p.ahead > 0 {
+		room = 0 // it's the updates' turn
+	}
 	if len(kept) > 1 && (more || len(kept)*minOpenBits > room) {
 		p.rank(kept)
 	}
@@ -156,6 +159,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.tell(m) // the dirty ones of a first opening are others
 	p.overhead.opens += uint64(head)
 	v.total += uint64(w.Len())
+	p.ahead += w.Len()
 	if v.versions != nil {
 		v.versions.promised = 0
 	}

@@ -70,6 +70,7 @@ type Peer struct {
 
 	// Bits that halves have had more than other traffic, and those that are left for other traffic in this Step.
 	owed, left int
+	ahead      int // bits that openings have had more than updates, while these want bandwidth
 
 	sent     sentRing
 	fates    []fate // of packets, to be learned

@@ -1,6 +1,9 @@
 package actorrep
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Relevancy decides which actors are relevant to which connections, and calls Peer.SetRelevant when that
 // changes. It is told when actors and connections are added or removed. It isn't told of components.
@@ -93,20 +96,19 @@ func (l *list) Update(now time.Duration) {
 	w.walk() // Config.Relevant may spawn and destroy actors
 	defer w.walked()
 	peers := w.peers
-	for _, p := range l.came {
+	came, fresh := len(l.came), len(l.fresh) // those that come meanwhile are for the next Update
+	for _, p := range l.came[:came] {
 		for _, b := range w.actors {
 			l.look(p, b)
 		}
 	}
-	clear(l.came)
-	l.came = l.came[:0]
-	for _, b := range l.fresh {
+	l.came = slices.Delete(l.came, 0, came)
+	for _, b := range l.fresh[:fresh] {
 		for _, p := range peers {
 			l.look(p, b)
 		}
 	}
-	clear(l.fresh)
-	l.fresh = l.fresh[:0]
+	l.fresh = slices.Delete(l.fresh, 0, fresh)
 	pairs := len(peers) * len(w.actors)
 	share := pairs
 	if pairs > fewPairs {
