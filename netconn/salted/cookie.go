@@ -7,6 +7,7 @@ import (
 	"hash"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -23,9 +24,11 @@ type cookies struct {
 }
 
 // rotate replaces secrets that are too old. It reports a failure of the source, after
-// which the old ones serve on.
+// which the old ones serve on. A secret that is replaced late has a shorter life.
 func (c *cookies) rotate(now time.Duration) error {
-	if c.started && now-c.since < c.life {
+	c.since = min(c.since, now)
+	lives := (now - c.since) / c.life
+	if c.started && lives == 0 {
 		return nil
 	}
 	var secret [32]byte
@@ -33,11 +36,11 @@ func (c *cookies) rotate(now time.Duration) error {
 		return err
 	}
 	c.mac[1] = c.mac[0]
-	if now-c.since >= 2*c.life {
+	if lives > 1 {
 		c.mac[1] = nil
 	}
 	c.mac[0] = hmac.New(sha256.New, secret[:])
-	c.since, c.started = now, true
+	c.since, c.started = c.since+lives*c.life, true
 	return nil
 }
 
@@ -67,23 +70,23 @@ func (c *cookies) valid(addr netip.AddrPort, clientSalt, prefix uint64) bool {
 	return false
 }
 
-// past remembers the prefixes of the last sessions, so that their responses can't be
-// replayed.
+// past remembers the clients of the last sessions, so that their responses can't be
+// replayed, to whichever challenge they are.
 type past struct {
-	prefixes []uint64
+	sessions []session
 	n        int // ever added
 }
 
-func (p *past) add(prefix uint64) {
-	p.prefixes[p.n%len(p.prefixes)] = prefix
+type session struct {
+	addr netip.AddrPort
+	salt uint64 // the client's
+}
+
+func (p *past) add(x session) {
+	p.sessions[p.n%len(p.sessions)] = x
 	p.n++
 }
 
-func (p *past) has(prefix uint64) bool {
-	for _, x := range p.prefixes[:min(p.n, len(p.prefixes))] {
-		if x == prefix {
-			return true
-		}
-	}
-	return false
+func (p *past) has(x session) bool {
+	return slices.Contains(p.sessions[:min(p.n, len(p.sessions))], x)
 }

@@ -76,9 +76,9 @@
 // response, less than a microsecond.
 //
 // A response could be replayed within that time, after its connection has ended. So the server
-// remembers the prefixes of the last sessions, two for each slot and 64 more. It answers a
+// remembers the addresses and salts of the last clients, two for each slot and 64 more. It answers a
 // replayed response with one disconnect, since the client may have missed the others. It doesn't
-// remember the prefix of a client that timed out before it knew of its slot: that client may
+// remember a client that timed out before it knew of its slot: that client may
 // take a slot again.
 //
 // # Connecting again

@@ -219,6 +219,25 @@ func TestChallengesAcrossRotations(t *testing.T) {
 	require.False(t, k.valid(serverAddr, 9, 9^salt))
 }
 
+// TestSecretsOfASeldomAskedServer: a secret is over after two lives, though nobody asks in time for it to be replaced, and whatever the clock counts from.
+func TestSecretsOfASeldomAskedServer(t *testing.T) {
+	for _, from := range []time.Duration{0, -time.Hour} {
+		k := cookies{rand: chacha(3), life: 10 * time.Second}
+		require.NoError(t, k.rotate(0))
+		require.NoError(t, k.rotate(from))
+		salt, _ := k.salt(0, serverAddr, 9)
+		require.NoError(t, k.rotate(from+19*time.Second))
+		require.True(t, k.valid(serverAddr, 9, 9^salt))
+		again, _ := k.salt(0, serverAddr, 9)
+		require.NoError(t, k.rotate(from+20*time.Second))
+		require.False(t, k.valid(serverAddr, 9, 9^salt))
+		require.NoError(t, k.rotate(from+29*time.Second))
+		require.True(t, k.valid(serverAddr, 9, 9^again))
+		require.NoError(t, k.rotate(from+31*time.Second))
+		require.False(t, k.valid(serverAddr, 9, 9^again))
+	}
+}
+
 // TestPerAddr: an address has MaxPerAddr slots, by default a quarter of them and at least four, and the next client is told why.
 func TestPerAddr(t *testing.T) {
 	for slots, most := range map[int]int{8: 4, 64: 16} {

@@ -48,7 +48,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		byAddr:  make(map[netip.AddrPort]int, cfg.Slots),
 		places:  addrgroup.NewLimit(cfg.MaxPerAddr),
 		cookies: cookies{rand: cfg.Rand, life: cfg.SecretLife},
-		past:    past{prefixes: make([]uint64, 2*cfg.Slots+64)},
+		past:    past{sessions: make([]session, 2*cfg.Slots+64)},
 	}
 	if err := s.cookies.rotate(0); err != nil {
 		return nil, fmt.Errorf("salted: no secret from Rand: %w", err)
@@ -176,7 +176,7 @@ func (s *Server) end(slot int, reason Reason) {
 	delete(s.byAddr, c.addr)
 	s.places.Remove(c.addr.Addr())
 	if c.confirmed || reason != TimedOut { // a client that never knew of its slot may come again
-		s.past.add(c.prefix)
+		s.past.add(session{c.addr, c.salt})
 	}
 	s.slots[slot] = free
 	s.cfg.Handler.Disconnected(slot, reason)

@@ -64,7 +64,7 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	if !s.cookies.valid(from, salt, prefix) {
 		return badSalt
 	}
-	if s.past.has(prefix) {
+	if s.past.has(session{from, salt}) {
 		s.sayGoodbye(from, prefix, 1) // its client may have missed that
 		return replayed
 	}
@@ -118,7 +118,7 @@ func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p
 	}
 	c := &s.slots[i]
 	if prefix := first(p); prefix != c.prefix {
-		if !s.otherChallenge(c, prefix) {
+		if !s.otherChallenge(now, c, prefix) {
 			return badPrefix
 		}
 		c.prefix = prefix // of the response that the client has heard of its slot by; a late one to another challenge came after it
@@ -146,8 +146,12 @@ func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p
 }
 
 // otherChallenge reports whether a client that may have answered several challenges, and hasn't shown yet by which one it has its slot, was given that prefix.
-func (s *Server) otherChallenge(c *slot, prefix uint64) bool {
-	return !c.confirmed && s.cookies.valid(c.addr, c.salt, prefix) && !s.past.has(prefix)
+func (s *Server) otherChallenge(now time.Duration, c *slot, prefix uint64) bool {
+	if c.confirmed {
+		return false
+	}
+	s.rotate(now)
+	return s.cookies.valid(c.addr, c.salt, prefix)
 }
 
 func (s *Server) rotate(now time.Duration) {

@@ -289,6 +289,32 @@ func TestLateAnswerToAnOlderChallenge(t *testing.T) {
 	require.EqualValues(t, 1, w.server.Counters.Unexpected)
 }
 
+// TestLateAnswerOfWhoHasLeft: the same response, once its client has left, takes no slot.
+func TestLateAnswerOfWhoHasLeft(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	c.cfg.ConnectTimeout = 30 * time.Second
+	var late []byte
+	w.cut = func(d *datagram) bool {
+		hold := packetType(d.p[4]) == typeResponse && w.now < 11*time.Second
+		if hold && late == nil {
+			late = d.p
+		}
+		return hold
+	}
+	w.now = 8 * time.Second
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(5 * time.Second)
+	require.Equal(t, Connected, c.State())
+	require.NotEqual(t, first(late), c.prefix)
+	c.Disconnect(w.now)
+	w.run(time.Second)
+	require.Zero(t, w.server.Clients())
+	w.server.receive(w.now, c.addr, late)
+	require.Zero(t, w.server.Clients())
+	require.EqualValues(t, 1, w.server.Counters.Replayed)
+}
+
 // TestLateAnswerBeforeTheConfirmation: the same response, between the one that gives the client its slot and the client's first packet from there, costs neither
 // end the connection.
 func TestLateAnswerBeforeTheConfirmation(t *testing.T) {
