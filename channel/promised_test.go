@@ -181,7 +181,6 @@ func TestRefuseIsOfOneBunch(t *testing.T) {
 			require.Equal(t, data == "no", nak, "%s, closing %v", data, closing)
 		}
 		require.EqualValues(t, 2, s.table.Counters.Refused)
-		require.EqualValues(t, 2, s.table.Counters.MemoryFull)
 	}
 }
 

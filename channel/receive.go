@@ -392,7 +392,6 @@ func (t *Table) refusesPacket(in *bunch.In) bool {
 	if !t.refuses || in.Reliable {
 		return false
 	}
-	t.Counters.MemoryFull++
 	t.Counters.Refused++
 	return true
 }

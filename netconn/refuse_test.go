@@ -44,7 +44,7 @@ func TestRefuse(t *testing.T) {
 		}
 		l.conns[1].Channel(out.Index()).Refuse()
 		in.got, in.refused = 0, 0
-		before, full := l.conns[0].Counters.PacketsLost, l.conns[1].Table().Counters.MemoryFull
+		before, refused := l.conns[0].Counters.PacketsLost, l.conns[1].Table().Counters.Refused
 		for range 100 {
 			_, err := out.SendBunch(&bunch.Out{Data: []byte{2}, Reliable: reliable, NoMerge: true})
 			require.NoError(t, err)
@@ -60,7 +60,8 @@ func TestRefuse(t *testing.T) {
 			want = 0
 		}
 		require.Equal(t, want, l.conns[0].Counters.PacketsLost-before)
-		require.Equal(t, want, l.conns[1].Table().Counters.MemoryFull-full)
+		require.Equal(t, want, l.conns[1].Table().Counters.Refused-refused)
+		require.Zero(t, l.conns[1].Table().Counters.MemoryFull, "that is for what Hold refuses")
 		require.Nil(t, l.res[0])
 	}
 }

@@ -27,11 +27,8 @@ func (in *incoming) cost() int {
 	return messageCost + (int(in.bits)+7)/8 + int(in.spare)
 }
 
-// reserve is the room that an Ordered queue has whatever else takes memory: for the next message, on which all others wait.
+// reserve is the room that a queue has whatever else takes memory: for one message, in an Ordered queue the next, on which all others wait.
 func (q *Queue) reserve() int {
-	if q.cfg.Mode != Ordered {
-		return 0
-	}
 	return q.leastRing()*incomingSize + messageCost + (q.cfg.MaxBits+7)/8
 }
 
@@ -43,7 +40,7 @@ func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) ==
 // spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile. Blocks leave twice that.
 func spare(m memory) int { return min(16<<10, m.MaxHold()/16) }
 
-// holdWaiting counts n bytes for a message that waits, if there is room for as much as ahead besides.
+// holdWaiting counts n bytes for what waits, if there is room for as much as ahead besides.
 func (q *Queue) holdWaiting(n, ahead int) bool {
 	if q.memory == nil {
 		return true
@@ -52,7 +49,23 @@ func (q *Queue) holdWaiting(n, ahead int) bool {
 	if !q.hold(n + ahead) {
 		return false
 	}
-	q.letGo(ahead)
+	q.memory.Release(ahead)
+	return true
+}
+
+// others is how many bytes the messages of a queue may take for each that they leave free: a queue from which the game receives nothing leaves a quarter of what there is
+// to others, a second one a quarter of that, and so on.
+const others = 3
+
+// holdMessage counts n bytes for a message that waits, if there is room for as much as ahead besides, and for what the queue leaves to others.
+func (q *Queue) holdMessage(n, ahead int) bool {
+	if q.memory == nil {
+		return true
+	}
+	if !q.holdWaiting(n, ahead+(q.waitBytes+n)/others) {
+		return false
+	}
+	q.waitBytes += n
 	return true
 }
 
@@ -60,5 +73,6 @@ func (q *Queue) holdWaiting(n, ahead int) bool {
 func (q *Queue) letGo(n int) {
 	if q.memory != nil {
 		q.memory.Release(n)
+		q.waitBytes -= n
 	}
 }

@@ -80,7 +80,7 @@ const maxMessageBits = 65535 * 8
 // Errors of Send. Nothing was queued.
 var (
 	// ErrFull: Window messages wait to be sent or acked. Send again later, or send fewer. Its text says when the peer has all that it has room
-	// for, because its game doesn't call Receive.
+	// for, because its game doesn't call Receive, and when packets with messages are lost or refused one after another.
 	ErrFull = errors.New("message: queue full; send again later, or send fewer")
 	// ErrTooLarge: the message is over MaxBits, or doesn't fit Budget. Send it as a block.
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
@@ -92,6 +92,9 @@ var (
 
 // errNotTaken is ErrFull when no ack makes room: all that the peer has room for is acked.
 var errNotTaken = fmt.Errorf("%w: the peer has a Window of messages that its game didn't take; does it call Receive?", ErrFull)
+
+// errInVain is ErrFull when packets with messages were lost one after another: mostly the peer refuses them.
+var errInVain = fmt.Errorf("%w: nothing arrives; the peer may have no memory for more, as its game doesn't call Receive", ErrFull)
 
 // Errors of Read. The peer broke the format, and the connection should end.
 var (
@@ -135,6 +138,7 @@ type Counters struct {
 	Received, Duplicate, Old uint64
 	Full                     uint64 // Send returned ErrFull
 	Dropped                  uint64 // received unreliable messages without room: Window waited for Receive, or MaxMemory was used up
+	Refused                  uint64 // received Ordered messages without room within MaxMemory: they come again
 	NoRoom                   uint64 // times a message was due but larger than all the room of a Write
 }
 
@@ -164,6 +168,7 @@ type Queue struct {
 	ready           []incoming // Unordered and Sequenced: a ring whose size is a power of two, or 0
 	readyAt, readyN int        // the oldest message in it, and how many there are
 	inBits          int
+	waitBytes       int   // that messages which wait count
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration
 	wroteCredit     bool // the last Write told it
@@ -246,6 +251,9 @@ func (q *Queue) check(kind *Kind) error {
 		q.Counters.Full++
 		if q.cfg.Mode == Ordered && q.oldest >= q.credit {
 			return errNotTaken
+		}
+		if q.vain.rounds >= manyVain {
+			return errInVain
 		}
 		return ErrFull
 	}

@@ -98,6 +98,7 @@ func (q *Queue) take(id int64, in incoming) error {
 	case id == q.recvNext && q.growIn(id):
 		in.spare = reserved
 	default:
+		q.Counters.Refused++
 		in.kind.Free(in.m)
 		return channel.ErrMemory
 	}
@@ -111,7 +112,7 @@ func (q *Queue) take(id int64, in incoming) error {
 // room of what it waits for.
 func (q *Queue) holdInTurn(id int64, n int) bool {
 	missing := max(0, int(id-q.recvNext)-q.waiting)
-	if !q.holdWaiting(n, missing*n) {
+	if !q.holdMessage(n, missing*n) {
 		return false
 	}
 	if q.growIn(id) {
@@ -147,8 +148,11 @@ func (q *Queue) growIn(id int64) bool {
 // queue that is Sequenced, otherwise the newest.
 func (q *Queue) deliver(in incoming) {
 	full := q.readyN >= q.cfg.Window
-	for full || !q.growReady() || !q.holdWaiting(in.cost(), 0) {
-		full = false
+	for full || !q.growReady() || !q.holdMessage(in.cost(), 0) {
+		if full = false; q.readyN == 0 {
+			in.spare = reserved
+			break
+		}
 		q.Counters.Dropped++
 		m, k := Message(nil), (*Kind)(nil)
 		if q.cfg.Mode == Sequenced {
@@ -173,8 +177,8 @@ func (q *Queue) growReady() bool {
 	if q.readyN < len(q.ready) {
 		return true
 	}
-	n := max(2*len(q.ready), leastRing)
-	if !q.holdWaiting((n-len(q.ready))*incomingSize, 0) {
+	n := max(2*len(q.ready), q.leastRing())
+	if more := n - max(len(q.ready), q.leastRing()); more > 0 && !q.holdWaiting(more*incomingSize, 0) {
 		return false
 	}
 	ring := make([]incoming, n)
