@@ -46,7 +46,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	if a.ch != nil {
 		return errInUse
 	}
-	a.ch, a.memory = ch, ch
+	a.ch, a.memory, a.single = ch, ch, ch.Conn().Table().SingleBits()
 	if !ch.OpenedLocally() {
 		if a.hold(attachedCost + a.reserve()) {
 			return nil

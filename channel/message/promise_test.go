@@ -139,6 +139,28 @@ func TestSplitMessagesAndBlocks(t *testing.T) {
 	}
 }
 
+// TestSmallMessagesInSmallPackets: messages that fit a packet are never spread over several, of which each loss would be theirs.
+func TestSmallMessagesInSmallPackets(t *testing.T) {
+	protocol := netconn.Bunchnet()
+	protocol.Bunch.MaxPacket = 300
+	x := newTransferIn(t, netsim.Settings{Loss: 30, Lag: 20 * time.Millisecond}, 5, protocol, bucket, message.BlocksConfig{}, message.BlocksConfig{})
+	const n = 1000
+	sizes := []int{20, 150, 0, 90}
+	for sent, got := uint32(0), uint32(0); got < n; {
+		require.Less(t, x.now, 3*time.Second, "%d of %d", got, n)
+		for sent < n && x.qa.Send(x.ka.number, &number{N: sent, Fill: make([]byte, sizes[sent%4])}) == nil {
+			sent++
+		}
+		x.step(16 * time.Millisecond)
+		for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+			require.Equal(t, got, m.(*number).N)
+			got++
+			k.Free(m)
+		}
+	}
+	require.Zero(t, x.conns[0].Table().Counters.Split)
+}
+
 // TestSequencedAfterManyLost: whatever number is lost, the next one that arrives is delivered.
 func TestSequencedAfterManyLost(t *testing.T) {
 	k := newKinds()

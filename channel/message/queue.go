@@ -34,7 +34,7 @@ type Config struct {
 	// MaxBits bounds a message, in bits, up to 524280. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
 	// Budget bounds the bits of this queue in a packet, 56 to 524280: telling the peer of room needs the least. Default 7000; with Attach it and MaxBits are
-	// 8192 at most, whatever they say, since a bunch has no room for more.
+	// 8192 at most, whatever they say, since a bunch has no room for more, and where a packet has less room than Budget only a single message uses more.
 	Budget int
 }
 
@@ -172,6 +172,7 @@ type Queue struct {
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration
 	wroteCredit     bool // the last Write told it
+	single, most    int  // bits: of messages that a packet has room for, 0 for no bound; of those that the last Write had room for
 	vain            vain
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
 	memory          memory // counts what the peer makes this end hold; nil: nobody does

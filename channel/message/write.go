@@ -18,7 +18,11 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.now = max(q.now, now)
 	q.flying.shrink(q.memory, q.now)
 	q.rtt.sample(q.now)
-	room := min(q.cfg.Budget, w.Free()) - headerBits
+	q.most = min(q.cfg.Budget, w.Free()) - headerBits
+	room := q.most
+	if q.single > 0 {
+		room = min(room, q.single-headerBits)
+	}
 	n := 0
 	switch q.cfg.Mode {
 	case Ordered:
@@ -59,10 +63,10 @@ func (q *Queue) remembered(n int, credit bool) (int, bool) {
 	return n, credit && ok
 }
 
-// fits takes a message's room; or counts one that no room of this size will take.
+// fits takes a message's room; or counts one that no room of this size will take. The first may take all there is of it: it is larger than one packet.
 func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
 	need := o.e.bits + overheadBits
-	if need <= *room {
+	if need <= *room || first && need <= q.most {
 		*room -= need
 		return true
 	}
