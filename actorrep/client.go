@@ -19,19 +19,20 @@ import (
 
 // client is the client's side of a world. Received values are set at once; the game is told in Step.
 type client struct {
-	world   *World
-	conn    channel.Conn   // of the replication channel
-	schema  []*remoteClass // nil until the server has described its classes
-	mirrors []*mirror      // by channel index
-	frame   int64          // server frame of the newest values, see extend; 0 for none
-	chunk   uint32         // number of the current chunk, for remoteClass.lastOf
-	limits  []rateLimit
-	at      time.Duration // server time of the newest chunk
-	atFrame int64         // its server frame; 0 for none
-	tick    time.Duration // length of a server's Step, from the last two chunks
-	paths   wire.Paths    // of the current chunk
-	set     layout.Mask   // units that were set by the record, or the message, that is being read
-	past    layout.Past
+	world     *World
+	conn      channel.Conn        // of the replication channel
+	schema    []*remoteClass      // nil until the server has described its classes
+	described *replicationHandler // who describes them, or has
+	mirrors   []*mirror           // by channel index
+	frame     int64               // server frame of the newest values, see extend; 0 for none
+	chunk     uint32              // number of the current chunk, for remoteClass.lastOf
+	limits    []rateLimit
+	at        time.Duration // server time of the newest chunk
+	atFrame   int64         // its server frame; 0 for none
+	tick      time.Duration // length of a server's Step, from the last two chunks
+	paths     wire.Paths    // of the current chunk
+	set       layout.Mask   // units that were set by the record, or the message, that is being read
+	past      layout.Past
 
 	silent    bool // the game is told nothing
 	events    []event
@@ -41,7 +42,7 @@ type client struct {
 	running   []pendingCall
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
 	waits     map[wait]bool               // the same ones; see waitAnew
-	held      int                         // bytes of the actors' structs, and of the numbers that records are predicted from
+	held      int                         // bytes of the actors' structs, of the numbers that records are predicted from, and of a recording's unfinished openings
 	speaking  []*mirror
 	warned    bool          // that ChannelTypes wasn't called, or nobody describes classes
 	waited    time.Duration // how long no server has described its classes
@@ -135,7 +136,6 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 type replicationHandler struct {
 	*client
 	ch   *channel.Channel
-	told bool // it described classes
 	read schemaReader
 }
 
@@ -160,9 +160,10 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 func (h *replicationHandler) message(r *bitio.Reader) error {
 	switch kind := r.ReadBits(wire.KindBits); kind {
 	case wire.Schema:
-		if h.client.schema != nil {
+		if by := h.client.described; h.client.schema != nil || by != nil && by != h {
 			return fmt.Errorf("%w: the classes are described twice; the server gives a connection to one World, by one AddConn", errFormat)
 		}
+		h.client.described = h
 		held := r.Remaining() / 8
 		if h.ch != nil && h.ch.Hold(held) != nil {
 			err := fmt.Errorf("%w: the descriptions of the classes have %d bytes more; raise the client's netconn.Config.MaxMemory", channel.ErrMemory, held)
@@ -175,7 +176,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		}
 		list := h.read.list
 		err = errors.Join(h.read.errs...)
-		h.client.schema, h.told, h.client.frame, h.client.atFrame = list, true, 0, 0
+		h.client.schema, h.client.frame, h.client.atFrame = list, 0, 0
 		h.client.forgetMirrors() // of an earlier connection
 		err = errors.Join(append([]error{err}, missing(list)...)...)
 		if h.ch == nil {
@@ -212,8 +213,8 @@ func (*replicationHandler) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed lets another connection describe its classes.
 func (h *replicationHandler) Closed(*channel.Channel, channel.CloseReason) {
-	if h.told {
-		h.client.schema = nil
+	if h.client.described == h {
+		h.client.schema, h.client.described = nil, nil
 	}
 }
 

@@ -31,7 +31,7 @@ type mirror struct {
 	at     time.Duration // their server time, when timed is set
 	timed  bool
 
-	frames    []int64 // by the server's unit: frame of its newest value; 0 for none
+	frames    []int64 // by the server's unit: frame of its newest value; 0 for none. nil when we lack its class
 	history   *received
 	note      int // number of its event for the next Step, from 1; 0 none
 	calls     []*call
@@ -108,7 +108,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 		return fmt.Errorf("%w: %v opens again as %s and is %s", ErrGUID, id, w.client.schema[class].name, old.class.name)
 	}
 	m.guid, m.parent, m.class, m.born = id, parent, w.client.schema[class], frame
-	m.frames = make([]int64, len(m.class.units.Units))
+	if m.class.local != nil {
+		m.frames = make([]int64, len(m.class.units.Units))
+	}
 	switch {
 	case again && old == nil, old != nil && old.mirror.born > frame:
 		// A newer opening of the same actor, on another channel, has arrived before this one.
@@ -161,7 +163,7 @@ func (m *mirror) spawn() error {
 
 func (m *mirror) setRole(owned, autonomous bool) {
 	m.owned = owned
-	if m.b == nil {
+	if m.b == nil || m.b.tornOff {
 		return
 	}
 	m.b.role, m.b.autonomous = SimulatedProxy, autonomous
@@ -235,14 +237,18 @@ func (m *mirror) tellValues() {
 // unit decodes one unit into v, and into the actor unless the actor's is newer. A reliable value of the same frame as
 // one from a record may be the newer one.
 func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, frame int64, reliable bool) {
+	units := m.class.units
+	if m.frames == nil {
+		units.ReadUnit(r, i, v, past, layout.Object{})
+		return
+	}
 	fresh := frame > m.frames[i] || frame == m.frames[i] && reliable
 	if !fresh {
 		m.world.Counters.Stale++
 	}
-	units := m.class.units
 	group := units.Units[i].Kind == layout.Group
 	own := units.Own(i)
-	if m.b == nil || !fresh || m.class.local == nil || own == nil && !group {
+	if m.b == nil || !fresh || own == nil && !group {
 		units.ReadUnit(r, i, v, past, layout.Object{})
 		return
 	}

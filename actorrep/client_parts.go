@@ -16,7 +16,7 @@ type part struct {
 }
 
 // maxOpening bounds the bytes of an opening in several bunches. It is twice what the values of a class can take. All
-// unfinished openings of a connection count against its MaxMemory.
+// unfinished openings of a connection count against its MaxMemory, those of a recording against maxActorBytes.
 const maxOpening = 1 << 20
 
 // partCost is what a part costs in memory besides its bytes.
@@ -59,6 +59,8 @@ func (m *mirror) keepPart(r *bitio.Reader) error {
 	switch {
 	case m.held+n > maxOpening:
 		err = fmt.Errorf("%w: %s has more than %d bytes", ErrOpening, m.unopened(), maxOpening)
+	case m.ch == nil && m.world.client.held+n > maxActorBytes:
+		err = fmt.Errorf("%w: %d bytes of the opening of %s aren't kept", ErrActors, m.held+n, m.unopened())
 	case m.ch != nil && m.ch.Hold(n) != nil:
 		err = fmt.Errorf("%w: %d bytes of %s have come, and the client's netconn.Config.MaxMemory has no room for more: %d bytes are for this, of which %d are taken by all channels; raise it",
 			ErrOpening, m.held+n, m.unopened(), m.ch.MaxHold(), m.ch.Conn().Table().Held())
@@ -69,7 +71,9 @@ func (m *mirror) keepPart(r *bitio.Reader) error {
 		}
 		return err
 	}
-	m.held += n
+	if m.held += n; m.ch == nil {
+		m.world.client.held += n
+	}
 	p.data = make([]byte, n-partCost)
 	r.ReadBitsTo(p.data, p.bits)
 	m.parts = append(m.parts, p)
@@ -94,6 +98,8 @@ func (m *mirror) unopened() string {
 func (m *mirror) dropParts() {
 	if m.ch != nil {
 		m.ch.Release(m.held)
+	} else {
+		m.world.client.held -= m.held
 	}
 	m.parts, m.held = nil, 0
 }

@@ -170,8 +170,11 @@ func (m *mirror) entryBytes() int {
 	return int(unsafe.Sizeof(receivedEntry{})) + m.class.units.PlaceBytes()
 }
 
-// forgetHistory drops what an actor's records are predicted from.
+// forgetHistory drops what an actor's records are predicted from, and of a recording the parts of its opening.
 func (c *client) forgetHistory(m *mirror) {
+	if m.ch == nil {
+		m.dropParts()
+	}
 	if m.history != nil {
 		c.held -= len(m.history.entries) * m.entryBytes()
 		m.history = nil

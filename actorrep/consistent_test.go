@@ -344,6 +344,9 @@ func (c *client) consistent(k *checker) {
 		if m != nil && m.history != nil {
 			size += len(m.history.entries) * m.entryBytes()
 		}
+		if m != nil && m.ch == nil {
+			size += m.held
+		}
 	}
 	k.must(size == c.held, "actors of %d bytes, %d counted", size, c.held)
 	n, orphans := 0, 0

@@ -115,7 +115,8 @@
 //	an opening in several bunches    1 MiB
 //	references that wait             4096 on a client, of fields with a notify; above that it isn't called when their actor appears
 //	actors on a client                256 MiB: their structs, and the numbers of each one's last 32 records, from which later records are
-//	                                  predicted. Above that further actors aren't made, and Config.Failed gets ErrActors
+//	                                  predicted; in a replay unfinished openings too. Above that further actors aren't made, and
+//	                                  Config.Failed, or the replay's Step, gets ErrActors
 //	unacked openings in parts        256 KiB a connection, and one more opening; others wait
 //	unfinished openings on a client  three eighths of its connection's MaxMemory, of which it shares three quarters with early bunches;
 //	                                 above that it ends with ErrOpening, which names the actor

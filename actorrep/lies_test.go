@@ -17,6 +17,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/hostile"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -893,4 +894,99 @@ func TestResumeOfNobody(t *testing.T) {
 		require.Len(t, former.calls, 1)
 		require.Nil(t, former.moved)
 	}
+}
+
+// TestDescribedOnManyChannels: a server that begins to describe its classes on another channel before it has ended on the first is refused there, so that a client keeps one
+// unfinished description. The first goes on; once its channel has closed another one may begin.
+func TestDescribedOnManyChannels(t *testing.T) {
+	o := newHonest(t)
+	c := o.client.client
+	o.h.Closed(nil, bunch.Destroyed)
+	part := func(h *replicationHandler, first, last int) error {
+		w := bitio.NewWriter(make([]byte, 8<<10))
+		o.world.writeSchema(w, first, last)
+		return h.message(bitio.NewReader(w.Bytes(), w.Len()))
+	}
+	begun, other := &replicationHandler{client: c}, &replicationHandler{client: c}
+	require.NoError(t, part(begun, 0, 1))
+	require.ErrorIs(t, part(other, 0, 1), errFormat)
+	require.Empty(t, other.read.list)
+	other.Closed(nil, bunch.Destroyed)
+	require.ErrorIs(t, part(&replicationHandler{client: c}, 0, 1), errFormat)
+	require.NoError(t, part(begun, 1, 2))
+	begun.Closed(nil, bunch.Destroyed)
+	require.Nil(t, c.schema)
+	last := &replicationHandler{client: c}
+	require.NoError(t, part(last, 0, 3))
+	require.NoError(t, part(last, 3, 4))
+	require.Len(t, c.schema, 4)
+}
+
+// TestOpeningsWithoutEndInARecording: the parts of openings that a recording doesn't end count among the bytes that a client keeps of it, up to the bound. They are given back
+// when the place closes or sleeps, when the opening ends, when it is damaged, and when the recording is left.
+func TestOpeningsWithoutEndInARecording(t *testing.T) {
+	server, w := liesWorld(t, true), liesWorld(t, false)
+	schema, n := server.encodeSchema()
+	p := newPlayer(w)
+	ok, err := p.Describe(bitio.NewReader(schema, n))
+	require.True(t, ok)
+	require.NoError(t, err)
+	message := func(kind bridge.Kind, place uint32, b ...byte) error {
+		return p.Message(kind, place, bitio.NewReader(b, len(b)*8))
+	}
+	opening := func() []byte {
+		b := bitio.NewWriter(make([]byte, 100))
+		b.WriteBool(true)
+		o := wire.Opening{GUID: 2, Frame: 1}
+		o.Write(b)
+		b.WriteBits(0, 1) // no values
+		return b.Bytes()
+	}()
+	half := append([]byte{1}, make([]byte, 1000)...)
+	c := w.client
+	for place := uint32(1); place <= 5; place++ {
+		require.NoError(t, message(bridge.Open, place, half...))
+	}
+	require.NoError(t, message(bridge.Sleeper, 6, half...))
+	require.ErrorIs(t, message(bridge.Values, 6, 0), ErrGUID)
+	require.NoError(t, message(bridge.Values, 2, half...))
+	require.Equal(t, 6*(1000+partCost), c.held-6)
+	w.Consistent(t)
+	require.NoError(t, message(bridge.Close, 1, uint8(bunch.Destroyed)))
+	require.Error(t, message(bridge.Values, 2, 0), "no opening")
+	require.Equal(t, 3*(1001+partCost), c.held)
+	p.Reset()
+	require.Zero(t, c.held)
+
+	require.NoError(t, message(bridge.Open, 1, opening...))
+	require.NotZero(t, c.held)
+	require.NoError(t, p.Message(bridge.Values, 1, bitio.NewReader([]byte{0}, 1))) // ends it
+	require.NotNil(t, w.Find(2))
+	require.Equal(t, w.Find(2).base().class.size(), c.held)
+	fill := maxActorBytes - c.held - 1001 - partCost
+	c.held += fill
+	require.NoError(t, message(bridge.Open, 2, half...))
+	require.ErrorIs(t, message(bridge.Open, 3, half...), ErrActors)
+	c.held -= fill
+	w.Consistent(t)
+	p.Reset()
+	require.Zero(t, c.held)
+}
+
+// TestRoleOfTornOff: what a server says late, or against its word, of an actor that it has torn off doesn't take it from the client.
+func TestRoleOfTornOff(t *testing.T) {
+	o := newHonest(t)
+	m := o.open(1, 0, false, &smallActor{N: 5})
+	w := bitio.NewWriter(make([]byte, 8))
+	w.WriteBits(wire.TornOff, wire.KindBits)
+	w.WriteBits(wire.Role, wire.KindBits)
+	wire.WriteRole(w, true, true)
+	m.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), true))
+	a := o.client.Find(2).(*smallActor)
+	require.Equal(t, Authority, a.Role())
+	o.open(2, 0, true, &smallActor{N: 6})
+	require.Equal(t, Authority, a.Role())
+	require.True(t, a.base().tornOff)
+	require.Empty(t, o.failed)
+	o.client.Consistent(t)
 }

@@ -139,8 +139,8 @@ const (
 	End                 // all are
 )
 
-// MaxPlaces is the most actors of a recording at once.
-const MaxPlaces = 1 << 20
+// MaxPlaces is the most actors of a recording at once. A client has memory for no more.
+const MaxPlaces = 1 << 19
 
 // MaxCopy is the most bytes that an actor's copy may take.
 const MaxCopy = 4 << 20
