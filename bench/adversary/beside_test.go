@@ -21,12 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
-	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/handshake"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -63,6 +61,7 @@ type hall struct {
 type hallSetting struct {
 	seed     uint64
 	link     string
+	takeOver bool // the server's, and two turncoats each have the same id
 	protocol netconn.Protocol
 	net      netsim.Settings
 	netSpeed int // 0 is the adaptive controller
@@ -87,14 +86,22 @@ func drawHall(seed uint64) (s hallSetting) {
 	s.seed = seed
 	s.link = []string{"netcode", "salted", "unreal"}[rng.IntN(3)]
 	s.protocol = netconn.Bunchnet()
-	if s.link == "unreal" && rng.IntN(2) == 0 {
-		s.protocol = netconn.Unreal51()
+	if s.link == "unreal" {
+		switch rng.IntN(4) {
+		case 0:
+			s.protocol = netconn.Unreal51()
+		case 1:
+			s.link, s.protocol = "unreal53", netconn.Unreal53(rng.IntN(2) == 0)
+		case 2:
+			s.link, s.protocol = "unreal427", netconn.Unreal427()
+		}
 	}
 	s.protocol.FirstFree, s.protocol.CloseOnOverflow = false, false // both ends open channels, and say much
 	low := time.Duration(rng.IntN(60)) * time.Millisecond
 	s.net = netsim.Settings{Loss: []float64{0, 0, 2, 10}[rng.IntN(4)], LagMin: low, LagMax: low + time.Duration(1+rng.IntN(20))*time.Millisecond}
 	s.netSpeed = []int{0, 100_000, 1_000_000}[rng.IntN(3)]
 	s.memory = []int{0, 256 << 10}[rng.IntN(2)]
+	s.takeOver = s.link == "netcode" && rng.IntN(2) == 0
 	s.attack, s.length = 3*time.Second, 15*time.Second
 	names := slices.Sorted(maps.Keys(deviations))
 	for range 1 + rng.IntN(4) {
@@ -112,9 +119,28 @@ func (s hallSetting) String() string {
 	return fmt.Sprintf("seed %d: %s %s %+v NetSpeed %d MaxMemory %d, turncoats %+v", s.seed, s.link, s.protocol.Name, s.net, s.netSpeed, s.memory, s.liars)
 }
 
+// handshake is the release of Unreal's, on its links.
+func (s *hallSetting) handshake() handshake.Protocol {
+	switch s.link {
+	case "unreal53":
+		return handshake.Unreal53()
+	case "unreal427":
+		return handshake.Unreal427()
+	}
+	return handshake.Unreal51()
+}
+
 func (s *hallSetting) driverLink(token []byte) driver.Link {
 	if s.link == "netcode" && token != nil {
 		return driver.Netcode{ProtocolID: 42, Token: token}
+	}
+	switch s.link {
+	case "netcode":
+		return driver.Netcode{ProtocolID: 42, Key: gameKey, TakeOver: s.takeOver}
+	case "unreal53":
+		return driver.PlainUnreal53()
+	case "unreal427":
+		return driver.PlainUnreal427()
 	}
 	return links[s.link]()
 }
@@ -309,7 +335,7 @@ func (hallEcho) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 
 // types is the channels of an end, whose handlers get returns.
 func hallTypes(get func(ch *channel.Channel) channel.Handler) (types []channel.Type) {
-	for _, name := range []bunch.Name{dataName, queueName, blockName, hallPing} {
+	for _, name := range []bunch.Name{dataName, queueName, blockName, unorderedName, sequencedName, hallPing} {
 		types = append(types, channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Accept: get})
 	}
 	return types
@@ -430,6 +456,7 @@ func (l *hallLiar) come() {
 		l.until = h.now + time.Duration(200+l.rng.IntN(2000))*time.Millisecond
 	}
 	l.coat = newTurncoat(l.rng)
+	l.coat.program = l.program
 	l.coat.proto = h.setting.protocol.Bunch
 	l.coat.largest = l.coat.proto.PacketBytes()
 	l.game = newBusybody(l.rng)
@@ -444,7 +471,7 @@ func (l *hallLiar) come() {
 			err = l.salted.Connect(h.now, gameAddr)
 		}
 	default:
-		if l.unreal, err = handshake.NewClient(handshake.ClientConfig{Protocol: handshake.Unreal51(), Send: l.put, ClientID: 3, Rand: h}); err == nil {
+		if l.unreal, err = handshake.NewClient(handshake.ClientConfig{Protocol: h.setting.handshake(), Send: l.put, ClientID: 3, Rand: h}); err == nil {
 			l.unreal.Start(h.now)
 		}
 	}
@@ -503,19 +530,14 @@ func (l *hallLiar) forge(p []byte) {
 func (l *hallLiar) begin(in, out uint16) {
 	l.coat.last, l.coat.heard = int64(out)-1, int64(in)-1
 	types := append([]channel.Type{{Name: bunch.Control, ClientOpen: true, Static: true}}, hallTypes(func(ch *channel.Channel) channel.Handler { return l.game.take(ch.Name()) })...)
-	c, err := netconn.New(netconn.Config{Protocol: l.hall.setting.protocol, Channels: types, NetSpeed: 1_000_000, Timeout: -1, Headroom: hallRoom, LowLevelSend: func(p []byte) { l.say(p[hallRoom:]) }},
+	c, err := netconn.New(netconn.Config{Protocol: l.hall.setting.protocol, Channels: types, NetSpeed: 1_000_000, Timeout: -1, Headroom: hallRoom, LowLevelSend: func(p []byte) { l.say(p[hallRoom:], l.payload) }},
 		l.hall.now, in, out)
 	if err != nil {
 		panic(err) // the settings are ours
 	}
 	l.conn, l.game.conn = c, c
-	l.login = control.NewClient(control.ClientConfig{Entered: func(*control.Welcome) { l.in = true; l.ins++ }}, func(m control.Message) error {
-		b, err := control.Encode(m, false)
-		if ch := c.Channel(0); err == nil && ch != nil {
-			_, err = ch.SendBunch(&bunch.Out{Data: b, Reliable: true})
-		}
-		return err
-	})
+	l.coat.nameOf, l.coat.first = namesOf(c), int64(out)
+	l.login = control.NewClient(control.ClientConfig{Entered: func(*control.Welcome) { l.in = true; l.ins++ }}, sendLogin(c))
 	if _, err := c.Open(bunch.Control, (*hallLogin)(l)); err == nil {
 		_ = l.login.Start() // a lie may be in the way
 	}
@@ -537,12 +559,12 @@ func (l *hallLiar) hear(p []byte) {
 	}
 }
 
-// say rewrites a packet and sends what has become of it.
-func (l *hallLiar) say(p []byte) {
+// say rewrites a packet and has what has become of it sent.
+func (l *hallLiar) say(p []byte, payload func(q []byte)) {
 	l.coat.now = l.hall.now - l.came
 	for _, q := range l.coat.send(p) {
 		for range l.times {
-			l.payload(q)
+			payload(q)
 		}
 	}
 	for l.raw > 0 && l.rng.Float64() < l.raw/2 {
@@ -550,7 +572,7 @@ func (l *hallLiar) say(p []byte) {
 		for i := range q {
 			q[i] = byte(l.rng.Uint32())
 		}
-		l.payload(q)
+		payload(q)
 	}
 }
 
@@ -562,21 +584,12 @@ func (l *hallLiar) payload(q []byte) {
 	case l.salted != nil:
 		_ = l.salted.SendPayload(l.hall.now, room(salted.Headroom, 0))
 	case l.unreal != nil:
-		var r bitio.Reader
-		if handler.Open(&r, q) != nil {
-			l.put(q)
-			return
-		}
-		w := bitio.NewWriter(make([]byte, len(q)+8))
-		l.prefix().WritePrefix(w)
-		w.WriteBitsFrom(q, 0, r.Remaining()+1) // with its own terminator
-		handler.WriteTerminator(w)
-		l.put(w.Bytes())
+		l.put(prefixed(l.prefix(), q))
 	}
 }
 
 func (l *hallLiar) prefix() *handshake.Component {
-	return &handshake.Component{Protocol: handshake.Unreal51(), SessionID: l.unreal.Result().SessionID, ClientID: 3}
+	return &handshake.Component{Protocol: l.hall.setting.handshake(), SessionID: l.unreal.Result().SessionID, ClientID: 3}
 }
 
 func (l *hallLiar) step() {
@@ -616,22 +629,14 @@ func (l *hallLiar) step() {
 }
 
 func (l *hallLiar) hearUnreal(p []byte) {
-	if pr := handshake.Unreal51(); pr.IsHandshake(p) {
+	if pr := l.hall.setting.handshake(); pr.IsHandshake(p) {
 		if l.unreal.Receive(l.hall.now, p); l.unreal.State() == handshake.Done && l.conn == nil {
 			a := l.unreal.Result()
 			l.begin(a.ServerSeq, a.ClientSeq)
 		}
 		return
 	}
-	var r bitio.Reader
-	if l.conn == nil || handler.Open(&r, p) != nil || l.prefix().ReadPrefix(&r) != nil {
-		return
-	}
-	w := bitio.NewWriter(make([]byte, len(p)+8))
-	rest, n := make([]byte, len(p)), r.Remaining()
-	r.ReadBitsTo(rest, n)
-	w.WriteBitsFrom(rest, 0, n)
-	l.hear(w.Bytes())
+	l.hearPrefixed(l.prefix(), p)
 }
 
 func (h *hall) step() {
@@ -683,7 +688,11 @@ func playHall(s hallSetting, peace bool) (h *hall, err error) {
 		if h.now >= s.attack && h.now < s.attack+tick {
 			for i, program := range s.liars {
 				if !peace {
-					l := &hallLiar{guest: h.guest(hallAddr(2, byte(i)), s.seed*1000+500+uint64(i), netsim.Settings{Lag: 5 * time.Millisecond}), hallProgram: program, rng: rand.New(rand.NewPCG(program.seed, 1)), id: uint64(100 + i)}
+					id := uint64(100 + i)
+					if s.takeOver {
+						id = uint64(100 + i/2)
+					}
+					l := &hallLiar{guest: h.guest(hallAddr(2, byte(i)), s.seed*1000+500+uint64(i), netsim.Settings{Lag: 5 * time.Millisecond}), hallProgram: program, rng: rand.New(rand.NewPCG(program.seed, 1)), id: id}
 					h.turncoats = append(h.turncoats, l)
 				}
 			}
@@ -751,6 +760,7 @@ func TestBesideTurncoats(t *testing.T) {
 				require.LessOrEqual(t, l.got, rate*6/5*int((s.length-s.attack)/time.Second)+200_000, "%v: %v", s, l.addr)
 			}
 			ends["joined"] += l.ins
+			ends["lies"] += l.coat.did
 		}
 		h.turncoats = nil // silence
 		for end := h.now + 13*time.Second; h.now < end; {
@@ -766,6 +776,7 @@ func TestBesideTurncoats(t *testing.T) {
 		require.Equal(t, there, h.server.Len(), s)
 		require.Equal(t, uint64(h.server.Len()), h.server.Counters.Accepted-h.server.Counters.Closed, "%v: %+v", s, h.server.Counters)
 	}
+	require.NotZero(t, ends["lies"])
 	t.Log(ends)
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -26,6 +28,11 @@ import (
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
+var (
+	turncoatSeeds = flag.Int("turncoats", 0, "seeds of TestTurncoats; 0 a few")
+	turncoatFirst = flag.Uint64("turncoatfirst", 0, "the first of them")
+)
+
 // turncoat is a peer that is honest, but for a few deviations that begin and end: its packets are those of a connection, and are rewritten on their way.
 type turncoat struct {
 	rng     *rand.Rand
@@ -41,11 +48,18 @@ type turncoat struct {
 	late    [][]byte
 	large   map[int64]bool // the victim's packets above 700 bytes
 	server  bool           // it is one
+	did     int            // times that it deviated
 	largest int            // packet in bytes
+
+	nameOf       func(index uint32) (bunch.Name, bool) // of a channel; nil says nothing
+	lastReliable map[uint32]uint16
+	flood        uint32
+	mild         bool  // its false messages break no rule
+	first        int64 // before the sequences of its channels begin
 }
 
 func newTurncoat(rng *rand.Rand) *turncoat {
-	return &turncoat{rng: rng, missing: map[uint32]uint16{}, large: map[int64]bool{}}
+	return &turncoat{rng: rng, mild: rng.IntN(3) > 0, missing: map[uint32]uint16{}, lastReliable: map[uint32]uint16{}, large: map[int64]bool{}}
 }
 
 // deviation is one of deviations, while it lasts.
@@ -227,12 +241,16 @@ func (k *turncoat) send(p []byte) (out [][]byte) {
 		}
 		b.data = make([]byte, (b.Bits+7)/8)
 		payload.ReadBitsTo(b.data, b.Bits)
+		if b.Reliable {
+			k.lastReliable[b.ChIndex] = b.WireSeq
+		}
 		w.lies = append(w.lies, b)
 		k.bunches = append(k.bunches[max(0, len(k.bunches)-200):], b)
 	}
 	for _, d := range k.program {
 		if (len(k.bunches) > 0 || d.name != "old bunches") && k.does(d.name) {
 			deviations[d.name](k, &w)
+			k.did++
 		}
 	}
 	seq := seqnum.Packet.Expand(w.Seq, k.last-k.shift) + k.shift
@@ -320,15 +338,56 @@ type busybody struct {
 	blocks []*message.Blocks
 	plain  []*channel.Channel
 	wrong  string
+	told   map[blockOf]bool // of the blocks that were sent, which have been told of
+	over   map[blockOf]bool // of the blocks that came, those that are over
 }
+
+// blockOf is a block of a channel's.
+type blockOf struct {
+	blocks *message.Blocks
+	id     int64
+}
+
+func (g *busybody) newBlocks() *message.Blocks {
+	var b *message.Blocks
+	tell := func(id int64) {
+		if done, ok := g.told[blockOf{b, id}]; !ok || done {
+			g.wrong = fmt.Sprintf("block %d is told of twice, or was never sent", id)
+		}
+		g.told[blockOf{b, id}] = true
+	}
+	end := func(id int64) {
+		if g.over[blockOf{b, id}] {
+			g.wrong = fmt.Sprintf("block %d is over twice", id)
+		}
+		g.over[blockOf{b, id}] = true
+	}
+	b = message.NewBlocks(message.BlocksConfig{MaxBytes: 100_000, Sent: tell, Failed: func(id int64, _ error) { tell(id) }, Received: func(id int64, _ []byte) { end(id) }, Broken: func(id int64, _ error) { end(id) }})
+	return b
+}
+
+// allTold fails where the game wasn't told what became of a block that it sent.
+func (g *busybody) allTold(t *testing.T, what string) {
+	for b, told := range g.told {
+		require.True(t, told, "%s: block %d", what, b.id)
+	}
+}
+
+// busyKinds is the kinds of messages: a text, and a number.
+const busyKinds = 2
 
 type text struct{ data []byte }
 
 func (m *text) Serialize(s *message.Stream) { s.Bytes(&m.data, 600) }
 
+type digits struct{ n uint64 }
+
+func (m *digits) Serialize(s *message.Stream) { s.Uint64(&m.n) }
+
 func newBusybody(rng *rand.Rand) *busybody {
-	g := &busybody{rng: rng}
+	g := &busybody{rng: rng, told: map[blockOf]bool{}, over: map[blockOf]bool{}}
 	g.text = g.kinds.Add("text", func() message.Message { return new(text) })
+	g.kinds.Add("number", func() message.Message { return new(digits) })
 	return g
 }
 
@@ -360,18 +419,18 @@ func (h *on) Closed(*channel.Channel, channel.CloseReason) {
 // take is the handler of a channel, whoever opens it.
 func (g *busybody) take(name bunch.Name) channel.Handler {
 	switch name {
-	case queueName:
-		g.queues = append(g.queues, message.Attach(message.New(message.Config{Kinds: &g.kinds, Window: 64})))
+	case queueName, unorderedName, sequencedName:
+		g.queues = append(g.queues, message.Attach(message.New(message.Config{Mode: queueModes[name], Kinds: &g.kinds, Window: liarWindow})))
 		return g.queues[len(g.queues)-1]
 	case blockName:
-		g.blocks = append(g.blocks, message.NewBlocks(message.BlocksConfig{MaxBytes: 100_000}))
+		g.blocks = append(g.blocks, g.newBlocks())
 		return g.blocks[len(g.blocks)-1]
 	}
 	return &on{g: g}
 }
 
 func (g *busybody) types() (types []channel.Type) {
-	for _, name := range []bunch.Name{bunch.Control, dataName, queueName, blockName} {
+	for _, name := range []bunch.Name{bunch.Control, dataName, queueName, blockName, unorderedName, sequencedName} {
 		types = append(types, channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Static: name == bunch.Control, Accept: func(*channel.Channel) channel.Handler { return g.take(name) }})
 	}
 	return types
@@ -389,7 +448,7 @@ func (g *busybody) step(now time.Duration) {
 	for _, b := range g.blocks {
 		b.Tick()
 	}
-	switch name := []bunch.Name{dataName, queueName, blockName}[g.rng.IntN(3)]; g.rng.IntN(30) {
+	switch name := []bunch.Name{dataName, queueName, blockName, unorderedName, sequencedName}[g.rng.IntN(5)]; g.rng.IntN(30) {
 	case 0:
 		if len(g.queues)+len(g.blocks)+len(g.plain) >= 16 { // the least memory has room for no more
 			break
@@ -409,12 +468,26 @@ func (g *busybody) step(now time.Duration) {
 		}
 	case 3:
 		if n := len(g.blocks); n > 0 {
-			_, _ = g.blocks[g.rng.IntN(n)].Send(make([]byte, 1+g.rng.IntN(30_000)))
+			b := g.rng.IntN(n)
+			if id, err := g.blocks[b].Send(make([]byte, 1+g.rng.IntN(30_000))); err == nil {
+				g.told[blockOf{g.blocks[b], id}] = false
+			}
 		}
 	case 4, 5, 6, 7, 8:
 		if n := len(g.plain); n > 0 {
 			_, _ = g.plain[g.rng.IntN(n)].SendBunch(&bunch.Out{Data: make([]byte, g.rng.IntN(1+30_000>>g.rng.IntN(10))), Reliable: g.rng.IntN(3) > 0, NoMerge: g.rng.IntN(2) == 0})
 		}
+	}
+}
+
+// namesOf tells the type of a connection's channels.
+func namesOf(c *netconn.Conn) func(index uint32) (bunch.Name, bool) {
+	return func(index uint32) (bunch.Name, bool) {
+		ch := c.Channel(index)
+		if ch == nil {
+			return bunch.Name{}, false
+		}
+		return ch.Name(), true
 	}
 }
 
@@ -430,6 +503,8 @@ func turncoatSettings(rng *rand.Rand) netconn.Config {
 	c.KeepAlive = []time.Duration{0, time.Millisecond, 2 * time.Second}[rng.IntN(3)]
 	c.OrderCache = []int{0, -1, 4, 256}[rng.IntN(4)]
 	c.ReorderWindow = []time.Duration{0, -1, 200 * time.Millisecond}[rng.IntN(3)]
+	c.RestartSequence, c.NeverReuseIndex, c.NoPacketInfo = rng.IntN(2) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	c.MaxChannels = []int{0, 0, 40}[rng.IntN(3)]
 	c.Redundancy = netconn.Redundancy{Copies: rng.IntN(4), Adaptive: rng.IntN(2) == 0}
 	if !c.Protocol.Unreal {
 		c.Protocol.PacketWindow = []int{0, 16, 64, 6144}[rng.IntN(4)]
@@ -447,13 +522,13 @@ func turncoatSettings(rng *rand.Rand) netconn.Config {
 // TestTurncoats: a peer that was honest and then deviates in one to three ways, and is honest again, makes nobody panic or hold more than MaxMemory; its victim's connection ends with a
 // reason or works, sleeps between its ticks, and ends within LingerTimeout when it is closed. The victim is a server or a client, with any settings, on a path that may lose packets.
 func TestTurncoats(t *testing.T) {
-	seeds := 8
+	seeds := cmp.Or(*turncoatSeeds, 8)
 	if os.Getenv("CI") != "" {
-		seeds = 40
+		seeds = max(seeds, 40)
 	}
 	names := slices.Sorted(maps.Keys(deviations))
 	ends := map[netconn.CloseCode]int{}
-	for seed := range uint64(seeds) {
+	for seed := *turncoatFirst; seed < *turncoatFirst+uint64(seeds); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		k := newTurncoat(rng)
 		for range 1 + rng.IntN(3) {
@@ -494,6 +569,7 @@ func TestTurncoats(t *testing.T) {
 			k.proto.HandlerBits = 8 * 40 // what Coding takes
 		}
 		victim, peer := games[0].conn, games[1].conn
+		k.nameOf, k.first = namesOf(peer), 7
 		login, err := peer.Open(bunch.Control, &on{g: games[1]})
 		require.NoError(t, err)
 		_, err = login.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
@@ -552,6 +628,7 @@ func TestTurncoats(t *testing.T) {
 			require.Error(t, r.Err, what)
 		}
 		if victim.Closed() {
+			games[0].allTold(t, what)
 			require.Zero(t, victim.Table().Len()+victim.Table().Unacked()+victim.Table().Waiting(), what)
 		}
 	}
