@@ -216,7 +216,7 @@ func (a *Adaptive) restore(now time.Duration, before *memory) {
 
 // draining ends the drain when the queue is gone, or when it doesn't go.
 func (a *Adaptive) draining(now time.Duration) {
-	if a.doubt.refuted(a.queue.base.get(), a.unclear()+a.cfg.TargetDelay) {
+	if a.doubt.refuted(a.queue.base.get(), 2*a.cfg.TargetDelay+a.queue.noise()) {
 		a.queue.listen(now, a.doubt.delay)
 		a.restore(now, &a.doubt.before)
 		a.doubt, a.epoch.on, a.guessed = doubt{}, false, false
@@ -451,7 +451,7 @@ func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	}
 	a.steps, a.doubt = startSteps{}, doubt{}
 	if first && !lossy {
-		a.doubt = doubt{delay: a.queue.delay(), last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
+		a.doubt = doubt{delay: a.queue.delay(), apart: a.sendGap, last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
 	}
 	a.leapt(now)
 	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false

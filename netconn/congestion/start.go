@@ -78,6 +78,7 @@ func (s *startSteps) excuse(l *lossTest) bool {
 // in it as long, and longer.
 type doubt struct {
 	delay   time.Duration // that ended the start; 0: there is no doubt
+	apart   time.Duration // between bursts then; a drain sends them further apart, which makes no longer queue unclear
 	last    int64         // of those packets
 	low     time.Duration // the lowest round trip time of theirs since
 	packets int           // it is of
@@ -100,8 +101,8 @@ func (d *doubt) sample(id int64, rtt time.Duration) {
 	d.packets++
 }
 
-// refuted reports whether there is no queue beyond what can't be told from none.
+// refuted reports whether there is no queue beyond what can't be told from none: by apart, and by unclear for other reasons.
 func (d *doubt) refuted(base, unclear time.Duration) bool {
 	low := d.low - base
-	return d.packets >= doubtPackets && low <= unclear && float64(low) <= doubtShare*float64(d.delay)
+	return d.packets >= doubtPackets && low <= d.apart+unclear && float64(low) <= doubtShare*float64(d.delay)
 }
