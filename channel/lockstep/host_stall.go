@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -31,22 +32,22 @@ func (h *Host) rejoin(now time.Duration, s *stall) {
 // barred reports whether a player may not join yet.
 func (s *stall) barred(now time.Duration) bool { return s.bar > 0 && now < s.barredUntil }
 
-// tooFar reports whether a player was dropped since its commands came too late each time, and would be again beside somebody who is nearer: its round trip is longer
-// than the delay hides, by Wait with the share of the time for which it may stop the game.
+// tooFar reports whether a player was dropped since its commands came too late each time, and would be again beside the nearest of those who play: its round trip is longer
+// than the delay hides, or than that one's where the delay doesn't hide it either. By Wait a share of the time is for stops, by Substitute StallAfter behind the first.
 func (h *Host) tooFar(c *client) bool {
-	hidden := time.Duration(max(h.delay, c.stall.delay)) * h.cfg.TurnInterval
-	if h.cfg.Stall == Wait {
-		hidden += hidden / 100 * time.Duration(h.cfg.StallPercent)
-	}
-	if c.stall.delay == 0 || c.rtt <= hidden {
+	if c.stall.delay == 0 || h.active == 0 {
 		return false
 	}
+	nearest := time.Duration(math.MaxInt64)
 	for m := h.active; m != 0; m &= m - 1 {
-		if h.clients[bits.TrailingZeros64(m)].rtt <= hidden {
-			return true
-		}
+		nearest = min(nearest, h.clients[bits.TrailingZeros64(m)].rtt)
 	}
-	return false
+	hidden := time.Duration(max(h.delay, c.stall.delay)) * h.cfg.TurnInterval
+	if h.cfg.Stall == Wait {
+		hidden = max(hidden, nearest)
+		return c.rtt > hidden+hidden/100*time.Duration(h.cfg.StallPercent)
+	}
+	return c.rtt > hidden && (nearest <= hidden || c.rtt > nearest+h.cfg.StallAfter)
 }
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.
