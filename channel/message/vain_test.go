@@ -66,3 +66,37 @@ func TestFarAheadHoldsUpNothing(t *testing.T) {
 	require.Equal(t, n, got)
 	require.Positive(t, refused)
 }
+
+// TestRoomForOneMessage: a queue without messages takes one, whatever others hold; of those that come behind it a Sequenced one keeps the newest.
+func TestRoomForOneMessage(t *testing.T) {
+	for mode, kept := range map[Mode]int{Ordered: 10, Unordered: 10, Sequenced: 12} {
+		var reg Registry
+		kind := reg.Add("blob", func() Message { return new(blob) })
+		a, b := New(Config{Kinds: &reg, Mode: mode}), New(Config{Kinds: &reg, Mode: mode})
+		purse := &purse{most: 64 << 10}
+		b.memory = purse
+		for round := range 3 {
+			for size := 10; size < 13; size++ {
+				require.NoError(t, a.Send(kind, &blob{make([]byte, size)}))
+			}
+			w := bitio.NewWriter(make([]byte, 1000))
+			require.Positive(t, a.Write(0, w))
+			a.Sent(int64(round))
+			if err := b.Read(bitio.NewReader(w.Bytes(), w.Len())); mode == Ordered {
+				require.ErrorIs(t, err, channel.ErrMemory)
+				require.EqualValues(t, 1, b.Counters.Refused)
+			} else {
+				require.NoError(t, err)
+				require.EqualValues(t, 2*(round+1), b.Counters.Dropped)
+			}
+			m, _ := b.Receive()
+			require.Len(t, m.(*blob).data, kept)
+			m, _ = b.Receive()
+			require.Nil(t, m)
+			require.Zero(t, purse.left, "it was counted from the beginning")
+			if mode == Ordered {
+				break
+			}
+		}
+	}
+}
