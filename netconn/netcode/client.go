@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -131,7 +132,7 @@ func (c *Client) State() State { return c.state }
 // Denial is the server's reason to refuse the client. It is valid when State is Denied.
 func (c *Client) Denial() Denial { return c.denial }
 
-// Slot is the client's slot and the server's number of slots. Both are valid when State is Connected.
+// Slot is the client's slot and the server's number of slots, which is above it. Both are valid when State is Connected.
 func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
 
 // Errors of Connect and SendPayload.
@@ -264,10 +265,15 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 		c.set(SendingResponse)
 		c.transmit(now)
 	case t == typeKeepAlive && c.state >= SendingResponse:
+		slot, slots := binary.LittleEndian.Uint32(plain), binary.LittleEndian.Uint32(plain[4:])
+		if c.state == SendingResponse && (slot >= slots || slots > math.MaxInt32) {
+			c.Counters.BadFormat++
+			return
+		}
 		c.heard = now
 		c.Counters.KeepAlives++
 		if c.state == SendingResponse {
-			c.slot, c.max = int(binary.LittleEndian.Uint32(plain)), int(binary.LittleEndian.Uint32(plain[4:]))
+			c.slot, c.max = int(slot), int(slots)
 			c.set(Connected)
 			c.transmit(now) // so that the server knows that we know
 		}

@@ -2,6 +2,7 @@ package netcode
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -226,6 +227,12 @@ func TestClientRefusals(t *testing.T) {
 	}
 	broken := sealed(typePayload, 5)
 	broken[10] ^= 1
+	welcome := func(slot, slots uint32) []byte {
+		var pub public
+		require.NoError(t, pub.read(token(t, 1, nil)))
+		b := binary.LittleEndian.AppendUint32(make([]byte, Headroom, Headroom+8+Tailroom), slot)
+		return newSealer(&pub.s2c, 7).seal(typeKeepAlive, 1<<20, binary.LittleEndian.AppendUint32(b, slots))
+	}
 	for _, v := range []struct {
 		name  string
 		state State
@@ -239,6 +246,8 @@ func TestClientRefusals(t *testing.T) {
 		{"response", Connected, serverAddr, sealed(typeResponse, 8+challengeBytes), ClientCounters{BadFormat: 1}},
 		{"broken", Connected, serverAddr, broken, ClientCounters{NotSealed: 1}},
 		{"keep-alive before the challenge", SendingRequest, serverAddr, sealed(typeKeepAlive, 8), ClientCounters{Unexpected: 1}},
+		{"a slot that there isn't", SendingResponse, serverAddr, welcome(4, 4), ClientCounters{BadFormat: 1}},
+		{"more slots than there can be", SendingResponse, serverAddr, welcome(1<<31, 1<<32-1), ClientCounters{BadFormat: 1}},
 		{"payload before the slot", SendingResponse, serverAddr, sealed(typePayload, 5), ClientCounters{Unexpected: 1}},
 		{"second challenge", SendingResponse, serverAddr, sealed(typeChallenge, 8+challengeBytes), ClientCounters{Unexpected: 1}},
 		{"late challenge", Connected, serverAddr, sealed(typeChallenge, 8+challengeBytes), ClientCounters{Unexpected: 1}},
