@@ -629,6 +629,8 @@ func TestTurncoats(t *testing.T) {
 		}
 		if victim.Closed() {
 			games[0].allTold(t, what)
+			used, _ := victim.Table().Unreleased()
+			require.Zero(t, used, what)
 			require.Zero(t, victim.Table().Len()+victim.Table().Unacked()+victim.Table().Waiting(), what)
 		}
 	}
