@@ -23,6 +23,7 @@ const (
 // it doubles the penalty; each 10 s of good mode halve it. Packets without bunches aren't
 // counted. The scheme doesn't define a path without acks: here conditions are bad before the
 // first ack, and when none has come for a second although packets were sent. A time without ticks counts as a second at most.
+// A loop whose ticks are always further apart than packets sends several in a tick.
 type GoodBad struct {
 	packet  int
 	good    bool
@@ -36,6 +37,7 @@ type GoodBad struct {
 	last    time.Duration
 	next    time.Duration // when the next packet is due
 	started bool
+	ticks   steadyTick
 }
 
 // NewGoodBad returns a controller in bad mode. maxPacket is the largest packet in bytes, which
@@ -68,7 +70,7 @@ func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 		g.silent, g.since = true, now
 	}
 	interval := g.SendInterval()
-	g.next = min(max(g.next, now-interval)+interval, now+maxDebt)
+	g.next = min(max(g.next, now-max(interval, g.ticks.steady()))+interval, now+maxDebt)
 }
 
 // OnSentEmpty does nothing. If it used up a turn, an end that acks each packet of its peer would never have one for
@@ -94,6 +96,9 @@ func (g *GoodBad) OnLost(time.Duration, int64, int) {}
 func (g *GoodBad) Tick(now time.Duration) {
 	if !g.started {
 		g.started, g.last = true, now
+	}
+	if now > g.last {
+		g.ticks.add(now-g.last, g.next <= g.last)
 	}
 	dt := min(now-g.last, goodSilence) // what was between two ticks that are further apart isn't known
 	g.last = now

@@ -104,16 +104,40 @@ func TestGoodBadWithoutAcks(t *testing.T) {
 	require.True(t, g.Good(), "nothing was sent that an ack could be missing of")
 }
 
+// TestGoodBadTurns: the packets of a second are as many at any tick. A loop that has slept has those of a second at most.
 func TestGoodBadTurns(t *testing.T) {
-	g := NewGoodBad(1000)
-	count := 0
-	for now := time.Duration(0); now < 10*time.Second; now += time.Second / 60 {
-		if g.Budget(now) > 0 {
-			g.OnSent(now, int64(count), 500)
-			count++
+	for _, tick := range []time.Duration{time.Second / 60, 70 * time.Millisecond, 250 * time.Millisecond, time.Second, 3 * time.Second} {
+		for good, interval := range map[bool]time.Duration{false: BadInterval, true: GoodInterval} {
+			g := NewGoodBad(1000)
+			g.good, g.rtt = good, 1
+			rtt := time.Millisecond
+			if !good {
+				rtt = time.Second
+			}
+			now, count := time.Second, 0
+			run := func(d time.Duration) (sent int) {
+				for end := now + d; now < end; now += tick {
+					g.Tick(now)
+					for g.Budget(now) > 0 {
+						g.OnSent(now, int64(count), 500)
+						g.OnAck(now, int64(count), 500, rtt)
+						count++
+						sent++
+					}
+				}
+				return sent
+			}
+			run(12 * time.Second)
+			require.Equal(t, good, g.Good())
+			sent := run(30 * time.Second)
+			require.InDelta(t, 30*time.Second/interval, sent, 2, "ticks of %v, good %v", tick, good)
+			for range 5 {
+				now += time.Minute
+				g.Tick(now)
+			}
+			require.LessOrEqual(t, run(1), int(time.Second/interval), "ticks of %v, good %v", tick, good)
 		}
 	}
-	require.InDelta(t, 100, count, 1, "10 a second out of 60 ticks")
 }
 
 func TestTokenBucket(t *testing.T) {
