@@ -39,6 +39,9 @@ type BufferConfig[T any] struct {
 	Capacity int
 }
 
+// firstCapacity is how many snapshots a new buffer has memory for: of a thing that rests there come no more.
+const firstCapacity = 2
+
 // minSpacing is the least distance in time of two snapshots that are extrapolated.
 const minSpacing = time.Millisecond
 
@@ -55,7 +58,7 @@ type Buffer[T any] struct {
 	snaps []snapshot[T]
 }
 
-// NewBuffer returns an empty buffer. It allocates all memory that the buffer ever needs.
+// NewBuffer returns an empty buffer. Its memory grows with the snapshots, up to Capacity of them.
 func NewBuffer[T any](cfg BufferConfig[T]) (*Buffer[T], error) {
 	switch cfg.MaxExtrapolation {
 	case 0:
@@ -74,7 +77,7 @@ func NewBuffer[T any](cfg BufferConfig[T]) (*Buffer[T], error) {
 	case cfg.Capacity < 2 || cfg.Capacity > 1024:
 		return nil, fmt.Errorf("%w: Capacity is %d; give 2 to 1024", ErrConfig, cfg.Capacity)
 	}
-	return &Buffer[T]{cfg: cfg, snaps: make([]snapshot[T], 0, cfg.Capacity)}, nil
+	return &Buffer[T]{cfg: cfg, snaps: make([]snapshot[T], 0, firstCapacity)}, nil
 }
 
 // Len is the number of snapshots held.
@@ -100,6 +103,9 @@ func (b *Buffer[T]) Push(at time.Duration, v T) bool {
 		i--
 		copy(b.snaps[:i], b.snaps[1:i+1])
 	} else {
+		if n := len(b.snaps); n == cap(b.snaps) {
+			b.snaps = append(make([]snapshot[T], 0, min(2*n, b.cfg.Capacity)), b.snaps...)
+		}
 		b.snaps = b.snaps[:len(b.snaps)+1]
 		copy(b.snaps[i+1:], b.snaps[i:])
 	}

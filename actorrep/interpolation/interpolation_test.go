@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -249,6 +250,30 @@ func TestAllocs(t *testing.T) {
 		at, _ := tl.Shown(now)
 		b.At(at)
 	}))
+}
+
+// TestBufferMemory: a buffer of a thing that rests takes the memory of two snapshots, and none takes more than that of its Capacity in the end.
+func TestBufferMemory(t *testing.T) {
+	type pose [200]byte
+	const many, capacity = 100, 48
+	buffers := make([]*interpolation.Buffer[pose], many)
+	took := func(pushes int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range buffers {
+			var err error
+			buffers[i], err = interpolation.NewBuffer(interpolation.BufferConfig[pose]{Lerp: func(a, _ pose, _ float64) pose { return a }, Capacity: capacity})
+			require.NoError(t, err)
+			for at := range time.Duration(pushes) {
+				require.True(t, buffers[i].Push(at, pose{}))
+			}
+			require.Equal(t, min(pushes, capacity), buffers[i].Len())
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / many
+	}
+	require.Less(t, took(2), uint64(4*len(pose{})))
+	require.Less(t, took(3*capacity), uint64(3*capacity*len(pose{})))
 }
 
 func Example() {
