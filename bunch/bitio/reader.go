@@ -60,9 +60,9 @@ func (r *Reader) ReadBits(n int) uint64 {
 		r.Fail(ErrShort)
 		return 0
 	}
-	i, s := r.pos>>3, uint(r.pos&7)
+	i, s := uint(r.pos)>>3, uint(r.pos)&7
 	r.pos += n
-	if i+9 <= len(r.buf) {
+	if i+9 <= uint(len(r.buf)) {
 		b := r.buf[i : i+9 : i+9]
 		v := binary.LittleEndian.Uint64(b) >> s
 		if s+uint(n) > 64 {
@@ -73,8 +73,11 @@ func (r *Reader) ReadBits(n int) uint64 {
 	return r.readTail(n, i, s)
 }
 
-// readTail is ReadBits for the last nine bytes of a buffer, byte by byte.
-func (r *Reader) readTail(n, i int, s uint) (v uint64) {
+// readTail is ReadBits for the last nine bytes of a buffer.
+func (r *Reader) readTail(n int, i, s uint) (v uint64) {
+	if last := len(r.buf) - 8; last >= 0 {
+		return binary.LittleEndian.Uint64(r.buf[last:]) >> (8*(i-uint(last)) + s) & (1<<uint(n) - 1)
+	}
 	for got := 0; got < n; i, s = i+1, 0 {
 		v |= uint64(r.buf[i]>>s) << uint(got)
 		got += int(8 - s)

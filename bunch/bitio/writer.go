@@ -103,12 +103,11 @@ func (w *Writer) WriteBits(v uint64, n int) {
 		w.fail(ErrOverflow)
 		return
 	}
-	i, s := w.pos>>3, uint(w.pos&7)
+	i, s := uint(w.pos)>>3, uint(w.pos)&7
 	w.pos += n
-	v &= 1<<uint(n) - 1 // n == 64: the shift gives 0, the mask all ones
-	if i+9 <= len(w.buf) {
+	if i+9 <= uint(len(w.buf)) {
 		b := w.buf[i : i+9 : i+9]
-		binary.LittleEndian.PutUint64(b, uint64(b[0])&(1<<s-1)|v<<s)
+		binary.LittleEndian.PutUint64(b, uint64(b[0])&(1<<s-1)|v<<s) // what v has above its n bits comes after pos
 		if s+uint(n) > 64 {
 			b[8] = byte(v >> (64 - s))
 		}
@@ -117,8 +116,14 @@ func (w *Writer) WriteBits(v uint64, n int) {
 	w.writeTail(v, n, i, s)
 }
 
-// writeTail is WriteBits for the last nine bytes of a buffer, byte by byte.
-func (w *Writer) writeTail(v uint64, n, i int, s uint) {
+// writeTail is WriteBits for the last nine bytes of a buffer.
+func (w *Writer) writeTail(v uint64, n int, i, s uint) {
+	if last := len(w.buf) - 8; last >= 0 {
+		b := w.buf[last:]
+		s += 8 * (i - uint(last))
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)&(1<<s-1)|v<<s)
+		return
+	}
 	for n > 0 {
 		w.buf[i] = w.buf[i]&(1<<s-1) | byte(v<<s)
 		v >>= 8 - s
@@ -132,6 +137,11 @@ func (w *Writer) writeTail(v uint64, n, i int, s uint) {
 func (w *Writer) PatchBits(pos int, v uint64, n int) {
 	if pos < 0 || uint(n) > 64 || n > w.pos-pos {
 		w.fail(ErrOverflow)
+		return
+	}
+	if i, s := uint(pos)>>3, uint(pos)&7; s+uint(n) <= 64 && i+8 <= uint(len(w.buf)) {
+		b, m := w.buf[i:i+8:i+8], (uint64(1)<<uint(n)-1)<<s
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)&^m|v<<s&m)
 		return
 	}
 	for n > 0 {
@@ -233,16 +243,15 @@ func (w *Writer) WriteBitsFrom(src []byte, srcBit, n int) {
 	var r Reader
 	r.Reset(src, srcBit+n)
 	r.pos = srcBit
-	if n < 64 {
-		w.WriteBits(r.ReadBits(n), n)
-		return
+	if n >= 64 {
+		if head := -srcBit & 7; head > 0 {
+			w.WriteBits(r.ReadBits(head), head)
+		}
+		whole := (r.limit - r.pos) >> 6 * 8
+		w.writeWords(src[r.pos>>3 : r.pos>>3+whole])
+		r.pos += whole * 8
 	}
-	head := -w.pos & 7
-	w.WriteBits(r.ReadBits(head), head)
-	whole := (n - head) >> 3
-	copyBytes(w.buf[w.pos>>3:w.pos>>3+whole], src, r.pos)
-	w.pos, r.pos = w.pos+whole*8, r.pos+whole*8
-	tail := r.Remaining()
+	tail := r.limit - r.pos
 	w.WriteBits(r.ReadBits(tail), tail)
 }
 
