@@ -44,7 +44,7 @@ func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {
 	if t.cfg.Protocol.Sequences() < 13 || t.cfg.RestartSequence || in.ChIndex >= uint32(t.cfg.MaxChannels) || in.ChIndex == 0 && in.Close || in.PacketID <= t.left {
 		return true, nil
 	}
-	if t.expand(in, true) > t.inReliable(in.ChIndex)+maxLate {
+	if last := t.inReliable(in.ChIndex); t.expand(in, last, true) > last+maxLate {
 		return true, nil
 	}
 	return t.received(in, true)
@@ -78,12 +78,12 @@ func (t *Table) aheadOf(index uint32) *ahead {
 	return nil
 }
 
-// expand is the full sequence of a reliable bunch.
-func (t *Table) expand(in *bunch.In, early bool) int64 {
+// expand is the full sequence of a reliable bunch; last is the newest one released on its index.
+func (t *Table) expand(in *bunch.In, last int64, early bool) int64 {
 	s := t.cfg.Protocol.Sequences()
 	a := t.aheadOf(in.ChIndex)
 	if a == nil {
-		return s.Expand(in.WireSeq, t.inReliable(in.ChIndex))
+		return s.Expand(in.WireSeq, last)
 	}
 	seq := s.Expand(in.WireSeq, a.seq)
 	if !early {

@@ -185,7 +185,7 @@ func (ch *Channel) NumInRec() int { return ch.early() }
 
 // Room is the number of reliable bunches that may be sent now without ErrReliableFull; MaxMemory may allow fewer. A
 // payload above Table.SingleBits takes several: one for each SingleBits/8 bytes, rounded down, and one for the rest.
-func (ch *Channel) Room() int { return max(0, ch.table.maxOut()-ch.out.len()) }
+func (ch *Channel) Room() int { return max(0, ch.table.maxOut-ch.out.len()) }
 
 // ReplicationPaused reports whether unreliable state should wait, because a large bunch that was made reliable isn't
 // acked yet.

@@ -174,6 +174,12 @@ func (c *Config) headerBits(name bunch.Name) (int, error) {
 	return bits, nil
 }
 
+// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire distinguishes sequences
+// that differ by less than half of their number: less than 512 with Unreal's 10 bits.
+func (c *Config) maxOut() int {
+	return min(c.ReliableBuffer-1, c.Protocol.Sequences().Size()/2-2)
+}
+
 // singleBits is the largest payload of one bunch: the protocol's, less what the longest name takes beyond the space
 // reserved for a header.
 func (c *Config) singleBits() int {

@@ -20,7 +20,7 @@ const controlResend = time.Second
 // mustQueue reports whether a bunch for the control channel goes to the queue:
 // always behind what is queued, otherwise when OutRec is full.
 func (ch *Channel) mustQueue() bool {
-	return len(ch.queued()) > 0 || ch.out.len() >= ch.table.maxOut()
+	return len(ch.queued()) > 0 || ch.out.len() >= ch.table.maxOut
 }
 
 func (ch *Channel) enqueue(out *bunch.Out) error {
@@ -51,7 +51,7 @@ func (ch *Channel) tickControl(now time.Duration) {
 	n := 0
 	for n < len(r.queue) && ch.openAcked && !ch.Closing() {
 		q := r.queue[n]
-		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(0, len(q.data), parts) {
+		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut || !t.fitsOut(0, len(q.data), parts) {
 			break
 		}
 		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge}, false, 0); err != nil {

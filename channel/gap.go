@@ -16,7 +16,7 @@ func (s *slot) noteGap(ch *Channel) {
 // fillGap sends empty bunches for the sequences that the index's previous channels left unacked. It returns false when
 // there is no memory for them.
 func (t *Table) fillGap(ch *Channel) bool {
-	s := t.slot(ch.index)
+	s := t.slotAt(ch.index)
 	if s.gap == 0 || ch.out.len() > 0 {
 		return true
 	}

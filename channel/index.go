@@ -27,6 +27,7 @@ type Table struct {
 	conn      Conn
 	outlet    Outlet
 	single    int // the largest payload in bits that goes in one bunch
+	maxOut    int // reliable bunches that a channel may have in flight besides its close; see Config.maxOut
 	packet    int // room in bits for bunches of a packet, where that is more than one largest bunch; 0 otherwise
 	pages     []*page
 	inUse     []uint64 // a bit for each index that has a channel
@@ -307,8 +308,8 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 		return
 	}
 	ch.closed = true
-	s := t.slot(ch.index)
-	s.ch = nil
+	s := t.slotAt(ch.index)
+	s.ch, s.outReliable = nil, ch.out.next-1
 	t.setInUse(ch.index, false)
 	if ch.closing {
 		t.left = t.outlet.Heard()

@@ -19,7 +19,7 @@ func NewMachine(cfg Config, conn Conn, outlet Outlet, initIn, initOut int64) (*M
 	}
 	own := cfg.Pool == nil
 	cfg = cfg.filled()
-	t := &Table{cfg: cfg, ownPool: own, conn: conn, outlet: outlet, single: cfg.singleBits(), initIn: initIn, initOut: initOut, left: bunch.NoPacket, free: 1}
+	t := &Table{cfg: cfg, ownPool: own, conn: conn, outlet: outlet, single: cfg.singleBits(), maxOut: cfg.maxOut(), initIn: initIn, initOut: initOut, left: bunch.NoPacket, free: 1}
 	return (*Machine)(t), nil
 }
 

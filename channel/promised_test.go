@@ -91,7 +91,7 @@ func TestPartsFillPackets(t *testing.T) {
 		fewest := s.table.parts(c.size * 8)
 		want := s.table.cut(c.size*8, fewest)
 		require.Greater(t, want, fewest)
-		require.Equal(t, c.finer, !c.reliable || want <= s.table.maxOut(), "%+v takes %d", c, want)
+		require.Equal(t, c.finer, !c.reliable || want <= s.table.maxOut, "%+v takes %d", c, want)
 		if !c.finer {
 			want = fewest
 		}
@@ -102,16 +102,16 @@ func TestPartsFillPackets(t *testing.T) {
 	s := newStub(t, false, func(cfg *Config) { noControl(cfg); cfg.Protocol.MaxPacket, cfg.ReliableBuffer = 1024, 64 })
 	s.m.SetPacketBits(8*1439 - 309)
 	size := 1
-	for s.table.cut(size*8, s.table.parts(size*8)) < s.table.maxOut() {
+	for s.table.cut(size*8, s.table.parts(size*8)) < s.table.maxOut {
 		size++
 	}
-	require.Less(t, s.table.parts(size*8), s.table.maxOut())
+	require.Less(t, s.table.parts(size*8), s.table.maxOut)
 	ch := s.open(stubGame)
 	s.send(ch, 1)
 	s.ackFrom(0)
 	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true})
 	require.NoError(t, err)
-	require.Len(t, s.sent, 1+s.table.maxOut(), "all that ReliableBuffer has")
+	require.Len(t, s.sent, 1+s.table.maxOut, "all that ReliableBuffer has")
 }
 
 // TestReleaseSentNoMoreThanHeld: the count of what a handler keeps can't go below nothing.

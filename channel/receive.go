@@ -28,8 +28,9 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	}
 	if in.Reliable {
 		t.Counters.ReceivedReliable++
-		in.ChSequence = t.expand(in, early)
-		if in.ChSequence <= t.inReliable(in.ChIndex) { // perhaps of an earlier channel with this index and another name
+		last := t.inReliable(in.ChIndex)
+		in.ChSequence = t.expand(in, last, early)
+		if in.ChSequence <= last { // perhaps of an earlier channel with this index and another name
 			t.Counters.Duplicate++
 			return false, nil
 		}
@@ -197,7 +198,7 @@ func (t *Table) ignore(in *bunch.In) (nak bool) {
 // receiveReliable releases in if it is the next one, and then those that waited for it. Otherwise it keeps in.
 func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	t := ch.table
-	s := t.slot(ch.index)
+	s := t.slotAt(ch.index)
 	if in.ChSequence != s.inReliable+1 {
 		return ch.keep(in, s.inReliable+1)
 	}

@@ -130,9 +130,8 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 			return noPackets, nil
 		}
 	}
-	parts := t.parts(h.Bits)
-	fits := func() bool { return t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), parts) }
-	promoted := !h.Reliable && !out.StayUnreliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut() && fits()
+	parts, bytes := t.parts(h.Bits), bufferSize((h.Bits+7)/8)
+	promoted := !h.Reliable && !out.StayUnreliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut && t.fitsOut(ch.index, bytes, parts)
 	if promoted {
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++
@@ -141,18 +140,18 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		t.Counters.ReliableFull++
 		return noPackets, errIndexFull
 	}
-	if h.Reliable && (!closing || promoted) && !fits() {
+	if h.Reliable && (!closing || promoted) && !t.fitsOut(ch.index, bytes, parts) {
 		t.Counters.ReliableFull++
 		return noPackets, errMemoryFull
 	}
-	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
+	if h.Reliable && ch.out.len()+parts > t.maxOut+b2i(closing) {
 		t.Counters.ReliableFull++
 		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd() { // not because of what an earlier channel left
 			t.conn.Fail(fmt.Errorf("%w on %v", ErrOverflow, ch), true)
 		}
 		return noPackets, ErrReliableFull
 	}
-	if finer := t.cut(h.Bits, parts); !h.Reliable || ch.out.len()+finer <= t.maxOut() && t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), finer) {
+	if finer := t.cut(h.Bits, parts); finer > parts && (!h.Reliable || ch.out.len()+finer <= t.maxOut && t.fitsOut(ch.index, bytes, finer)) {
 		parts = finer
 	}
 	if !h.Reliable && parts > 1 && !t.outlet.HasPackets(t.packetsFor(h.Bits, parts)) {
@@ -174,19 +173,15 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	return r, nil
 }
 
-// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire distinguishes sequences
-// that differ by less than half of their number: less than 512 with Unreal's 10 bits.
-func (t *Table) maxOut() int {
-	return min(t.cfg.ReliableBuffer-1, t.cfg.Protocol.Sequences().Size()/2-2)
-}
-
 // everFits returns an error for a reliable payload that doesn't fit even when everything is acked.
 func (ch *Channel) everFits(bits int) error {
 	t := ch.table
 	parts := t.parts(bits)
 	switch {
-	case parts > 1 && parts > t.maxOut():
-		return fmt.Errorf("%w: it takes %d bunches of %d bytes, and ReliableBuffer has room for %d", ErrTooLarge, parts, t.partBytes(), t.maxOut())
+	case parts == 1:
+		return nil
+	case parts > t.maxOut:
+		return fmt.Errorf("%w: it takes %d bunches of %d bytes, and ReliableBuffer has room for %d", ErrTooLarge, parts, t.partBytes(), t.maxOut)
 	case !ch.memoryFor(bits):
 		return fmt.Errorf("%w: its %d bunches take more than MaxMemory has for them", ErrTooLarge, parts)
 	}
@@ -205,8 +200,8 @@ func (ch *Channel) memoryFor(bits int) bool {
 func (ch *Channel) MaxReliable() int {
 	t := ch.table
 	most := bunch.MaxPayload * 8
-	if t.parts(most) > t.maxOut() {
-		most = max(t.single, t.maxOut()*t.partBytes()*8)
+	if t.parts(most) > t.maxOut {
+		most = max(t.single, t.maxOut*t.partBytes()*8)
 	}
 	if ch.memoryFor(most) {
 		return most
@@ -336,7 +331,6 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	if len(rec.data) > 0 && h.Bits&7 != 0 {
 		rec.data[len(rec.data)-1] &= 1<<uint(h.Bits&7) - 1
 	}
-	t.slot(ch.index).outReliable = rec.seq
 	t.Counters.SentReliable++
 	waits := t.Waiting() > 0 || ch.fresh > 0 || ch.inLine
 	if ch.index == 0 {

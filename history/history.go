@@ -69,23 +69,27 @@ func (h *History) AnyDelivered(n int) bool {
 // Word is word i of the wire: the packets 32*i to 32*i+31 before the newest.
 func (h *History) Word(i int) uint32 { return uint32(h.words[i/2] >> (32 * uint(i&1))) }
 
-// Write writes the first n words, 1 to MaxWords.
-func (h *History) Write(w *bitio.Writer, n int) {
-	for i := range n / 2 {
-		w.WriteUint64(h.words[i])
+// WriteRest writes words 1 to n-1 of n, at most MaxWords. The header that the history is in has word 0 in its own first word.
+func (h *History) WriteRest(w *bitio.Writer, n int) {
+	i := 1
+	for ; i+1 < n; i += 2 {
+		w.WriteUint64(uint64(h.Word(i)) | uint64(h.Word(i+1))<<32)
 	}
-	if n&1 != 0 {
-		w.WriteUint32(h.Word(n - 1))
+	if i < n {
+		w.WriteUint32(h.Word(i))
 	}
 }
 
-// Read reads the first n words, 1 to MaxWords; the packets behind them count as not delivered.
-func (h *History) Read(r *bitio.Reader, n int) {
-	*h = History{}
-	for i := range n / 2 {
-		h.words[i] = r.ReadUint64()
+// ReadRest sets word 0, and reads words 1 to n-1 of n, at most MaxWords; the packets behind them count as not delivered.
+func (h *History) ReadRest(r *bitio.Reader, first uint32, n int) {
+	*h = History{words: [Bits / 64]uint64{uint64(first)}}
+	i := 1
+	for ; i+1 < n; i += 2 {
+		v := r.ReadUint64()
+		h.words[i/2] |= v << 32
+		h.words[i/2+1] = v >> 32
 	}
-	if n&1 != 0 {
-		h.words[n/2] = uint64(r.ReadUint32())
+	if i < n {
+		h.words[i/2] |= uint64(r.ReadUint32()) << 32
 	}
 }

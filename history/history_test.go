@@ -78,7 +78,8 @@ func checkWire(t *testing.T, h *history.History, model packets, seed uint64) {
 	for words := 1; words <= history.MaxWords; words++ {
 		w := bitio.NewWriter(make([]byte, 40))
 		w.WriteBits(0, 3)
-		h.Write(w, words)
+		w.WriteUint32(h.Word(0))
+		h.WriteRest(w, words)
 		require.Equal(t, 3+32*words, w.Len())
 		r := bitio.NewReader(w.Bytes(), w.Len())
 		r.Skip(3)
@@ -91,7 +92,7 @@ func checkWire(t *testing.T, h *history.History, model packets, seed uint64) {
 		for range history.Bits {
 			got.Add(true) // overwritten, the words that aren't read too
 		}
-		got.Read(r, words)
+		got.ReadRest(r, r.ReadUint32(), words)
 		require.NoError(t, r.Err())
 		for i := range history.Bits {
 			if got.Delivered(i) != (i < 32*words && model.delivered(i)) {
@@ -107,10 +108,10 @@ func TestTruncated(t *testing.T) {
 		h.Add(true)
 	}
 	w := bitio.NewWriter(make([]byte, 40))
-	h.Write(w, history.MaxWords)
+	h.WriteRest(w, history.MaxWords)
 	for n := range w.Len() {
 		r := bitio.NewReader(w.Bytes(), n)
-		h.Read(r, history.MaxWords)
+		h.ReadRest(r, 0, history.MaxWords)
 		require.ErrorIs(t, r.Err(), bitio.ErrShort, "%d bits", n)
 	}
 }
@@ -124,9 +125,9 @@ func TestAllocs(t *testing.T) {
 		h.Add(true)
 		h.AddLost(70)
 		w.Reset(buf)
-		h.Write(&w, 7)
+		h.WriteRest(&w, 7)
 		r.Reset(buf, w.Len())
-		h.Read(&r, 7)
+		h.ReadRest(&r, 0, 7)
 		if h.Delivered(0) || !h.AnyDelivered(71) {
 			t.Fatal(h)
 		}

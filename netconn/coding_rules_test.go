@@ -386,7 +386,7 @@ func TestSymbolsWaitForBunches(t *testing.T) {
 	h.begun()
 	c := h.conns[0]
 	h.packet(0, true)
-	c.cfg.MaxMemory = 8 * 16 // records of one bunch
+	c.mostNotes = mostNotes(8 * 16) // records of one bunch
 	require.True(t, c.notesFull())
 	require.False(t, c.windowFull())
 	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})

@@ -91,6 +91,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	}
 	c.channels = m
 	m.Reserve(recordBytes(cfg.Protocol.PacketWindow) + cfg.codingMemory())
+	c.mostNotes = mostNotes(cfg.MaxMemory)
 	c.coder = newCoder(&c.cfg)
 	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)

@@ -20,6 +20,7 @@ type sentPackets struct {
 	first, next        int64
 	notes              []note
 	noteHead, noteTail int64
+	mostNotes          int64
 	inFlight, noted    used  // packets and notes
 	carrying           int   // packets in flight that have notes
 	pending            int32 // notes of the packet under construction
@@ -59,9 +60,12 @@ type note struct {
 
 // notesFull reports whether so many bunches are in flight that what remembers them is about to take more than an eighth of Config.MaxMemory, which counts
 // only those of reliable bunches, as long as their channels are there. What is in flight already may be copied into a few probes beyond that.
-func (c *Conn) notesFull() bool {
-	ring := int64(1) << (bits.Len(uint(c.cfg.MaxMemory/8/int(unsafe.Sizeof(note{})))) - 1)
-	return c.noteTail-c.noteHead >= ring-ring/8
+func (c *Conn) notesFull() bool { return c.noteTail-c.noteHead >= c.mostNotes }
+
+// mostNotes is how many that are.
+func mostNotes(maxMemory int) int64 {
+	ring := int64(1) << (bits.Len(uint(maxMemory/8/int(unsafe.Sizeof(note{})))) - 1)
+	return ring - ring/8
 }
 
 // note remembers that the packet under construction carries a bunch.

@@ -109,16 +109,14 @@ func (n *Notify) packed() uint64 {
 // WriteHeader writes the header of the next packet as things stand.
 func (n *Notify) WriteHeader(w *bitio.Writer) {
 	n.writtenWords, n.writtenAck = n.words(), n.inAckSeq
-	w.WriteBits(n.packed(), packedBits)
-	n.in.Write(w, n.writtenWords)
+	write(w, n.packed(), &n.in, n.writtenWords)
 }
 
 // WriteAgain writes the header of the newest packet once more, with the acks of now. The peer takes the packet once, and the acks
 // of each; what it knows when it acks that packet is at least what the first one told.
 func (n *Notify) WriteAgain(w *bitio.Writer) {
 	words := n.words()
-	w.WriteBits(packed(seqnum.Packet.Truncate(n.outSeq-1), seqnum.Packet.Truncate(n.inAckSeq), words), packedBits)
-	n.in.Write(w, words)
+	write(w, packed(seqnum.Packet.Truncate(n.outSeq-1), seqnum.Packet.Truncate(n.inAckSeq), words), &n.in, words)
 }
 
 // RefreshHeader brings the header at bit pos up to date before the packet leaves. The
@@ -213,11 +211,11 @@ func (n *Notify) Again(h *Header) bool {
 // once more, the acks in it were taken. With processBunches process the bunches and then call AckSeq; without, leave them alone
 // and, if WaitingForFlush, send an ack soon.
 func (n *Notify) Update(h *Header, handler Handler) (delta int64, processBunches bool) {
-	delta = n.Delta(h)
-	if delta == 0 && !n.Again(h) {
+	seq, acked := n.expand(h)
+	delta = seq - n.inSeq
+	if delta < 0 || acked < n.outAckSeq || acked >= n.outSeq {
 		return 0, false
 	}
-	seq, acked := n.expand(h)
 	n.processAcks(h, acked, handler)
 	if delta == 0 {
 		return 0, false

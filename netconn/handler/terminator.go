@@ -2,6 +2,7 @@ package handler
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -33,7 +34,6 @@ func Open(r *bitio.Reader, p []byte) error {
 	case p[len(p)-1] == 0:
 		return ErrZeroLastByte
 	}
-	r.Reset(p, len(p)*8)
-	r.StripTerminator()
+	r.Reset(p, len(p)*8-1-bits.LeadingZeros8(p[len(p)-1]))
 	return nil
 }
