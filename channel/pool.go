@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -114,7 +113,11 @@ func (p *Pool) forget() { *p = Pool{MaxFree: p.MaxFree, trimmed: p.trimmed} }
 
 // keep counts n bytes as unused, if MaxFree allows that.
 func (p *Pool) keep(n int) bool {
-	if n += freeCost; p.unused+n > cmp.Or(p.MaxFree, maxFree) {
+	most := p.MaxFree
+	if most == 0 {
+		most = maxFree
+	}
+	if n += freeCost; p.unused+n > most {
 		return false
 	}
 	p.unused += n

@@ -111,7 +111,10 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 			m.table().taken(ch)
 		}
 		m.table().releaseFront(ch)
-		if first := ch.out.at(ch.out.first); takes && first != nil {
+		if !takes {
+			return
+		}
+		if first := ch.out.at(ch.out.first); first != nil {
 			first.lost = 0
 		}
 	}
@@ -186,9 +189,9 @@ func (m *Machine) Noted(ch *Channel) { ch.notes++ }
 
 // releaseFront frees acked bunches in order, and handles the open and the close among them.
 func (t *Table) releaseFront(ch *Channel) {
-	for ch.out.len() > 0 {
+	for {
 		rec := ch.out.at(ch.out.first)
-		if !rec.acked {
+		if rec == nil || !rec.acked {
 			return
 		}
 		closing := rec.header.Close

@@ -266,11 +266,9 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 	if parts > 1 {
 		r, err = ch.split(h, data, parts)
 	} else {
-		r = noPackets
 		var id int64
-		if id, err = ch.sendOne(h, data); err == nil {
-			r.add(id)
-		}
+		id, err = ch.sendOne(h, data)
+		r = PacketRange{id, id}
 	}
 	if err == nil && open {
 		ch.openSent = true

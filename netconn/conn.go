@@ -250,9 +250,12 @@ func (c *Conn) readyAt() (at time.Duration, ok bool) {
 
 // trace sends an event to the sink, if there is one.
 func (c *Conn) trace(kind nettrace.Kind, packetID int64, a, b uint64) {
-	if c.cfg.Trace == nil {
-		return
+	if c.cfg.Trace != nil {
+		c.traceEvent(kind, packetID, a, b)
 	}
+}
+
+func (c *Conn) traceEvent(kind nettrace.Kind, packetID int64, a, b uint64) {
 	c.event = nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: packetID, A: a, B: b}
 	c.cfg.Trace.Trace(&c.event)
 }
@@ -262,9 +265,12 @@ func (c *Conn) SetTrace(s nettrace.Sink) { c.cfg.Trace = s }
 
 // tracePacket sends a packet to Config.Packets, if set.
 func (c *Conn) tracePacket(sent bool, p []byte) {
-	if c.cfg.Packets == nil {
-		return
+	if c.cfg.Packets != nil {
+		c.tracePacketTo(sent, p)
 	}
+}
+
+func (c *Conn) tracePacketTo(sent bool, p []byte) {
 	c.packet = nettrace.Packet{At: c.now, Conn: c.cfg.ID, Server: c.cfg.Server, Sent: sent, Data: p}
 	c.cfg.Packets.TracePacket(&c.packet)
 	c.packet.Data = nil

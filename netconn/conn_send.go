@@ -72,7 +72,7 @@ func (c *Conn) beginPacket(bytes int) {
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
 	ready, before := c.IsNetReady(), c.out.Len()
-	if c.endLong(h, ch) {
+	if c.coder != nil && c.endLong(h, ch) {
 		before = 0
 	}
 	c.startPacket()
@@ -196,7 +196,7 @@ func (c *Conn) FlushNet() {
 	if c.acksDue() && !c.split && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
 		c.sendAckPacket()
 	}
-	if !c.split {
+	if c.search != nil && !c.split {
 		c.trySize()
 	}
 }
@@ -326,9 +326,12 @@ func (c *Conn) endPacket() []byte {
 }
 
 func (c *Conn) traceBunch(kind nettrace.Kind, id int64, h *bunch.Header) {
-	if c.cfg.Trace == nil {
-		return
+	if c.cfg.Trace != nil {
+		c.traceHeader(kind, id, h)
 	}
+}
+
+func (c *Conn) traceHeader(kind nettrace.Kind, id int64, h *bunch.Header) {
 	c.event = nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: id, ChIndex: h.ChIndex, ChSequence: int64(h.WireSeq), Bits: uint32(h.Bits), A: bunchFlags(h)}
 	c.cfg.Trace.Trace(&c.event)
 }

@@ -113,9 +113,10 @@ func (c *Conn) filled() {
 
 // sizeProbeDue reports whether a probe waits for nothing but the controller. Reliable bunches wait for it then, as those of a busy connection would leave
 // nothing of the budget.
-func (c *Conn) sizeProbeDue() bool {
-	s := c.search
-	return s != nil && s.full >= searchFull && s.probe == bunch.NoPacket && c.now >= s.at && c.flow.probes == 0 &&
+func (c *Conn) sizeProbeDue() bool { return c.search != nil && c.search.due(c) }
+
+func (s *search) due(c *Conn) bool {
+	return s.full >= searchFull && s.probe == bunch.NoPacket && c.now >= s.at && c.flow.probes == 0 &&
 		!c.closer.closing && !c.closer.lastWords && !c.Closed() && !c.windowFull() && c.ackedChannel() != nil
 }
 

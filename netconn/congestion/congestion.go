@@ -41,4 +41,12 @@ func seconds(bytes, rate float64) time.Duration {
 }
 
 // whole is bytes as an int, 1 GiB at most either way, so that it and what is added to it fit 32 bits too.
-func whole(bytes float64) int { return int(min(max(bytes, -1<<30), 1<<30)) }
+func whole(bytes float64) int {
+	switch { // min and max would look for NaN
+	case bytes > 1<<30:
+		return 1 << 30
+	case bytes < -1<<30:
+		return -1 << 30
+	}
+	return int(bytes)
+}

@@ -32,6 +32,10 @@ func (b *TokenBucket) SetRate(bytesPerSecond int) { b.rate = max(bytesPerSecond,
 
 // OnSent adds the bytes of a packet to the debt, which is that of a second at most, or of the largest packet.
 func (b *TokenBucket) OnSent(_ time.Duration, _ int64, bytes int) {
+	if debt := b.queued + float64(bytes); debt <= float64(b.rate)*maxDebt.Seconds() { // the usual case
+		b.queued = debt
+		return
+	}
 	most := max(float64(b.rate)*maxDebt.Seconds(), float64(bytes), b.queued)
 	b.queued = min(b.queued+float64(bytes), most)
 }
