@@ -46,6 +46,9 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 }
 
+// PacketEnded says that the current packet left: nothing is merged with its last bunch any more.
+func (m *Machine) PacketEnded() { m.last.ch = nil }
+
 // Undelivered lists what the peer may not have received, for each channel, in the order of their indices. The
 // connection's own close doesn't count.
 func (m *Machine) Undelivered() (list []Undelivered) {

@@ -36,7 +36,7 @@ func (r *outRec) rides(id int64) {
 // outRecs is OutRec: the unacked reliable bunches of a channel, sequences first to next-1, at slots[seq%len]. Its size
 // follows its content.
 //
-// Invariant: next-first <= len(slots) <= ReliableBuffer; len(slots) is a power of two or zero.
+// Invariant: next-first <= len(slots) <= ReliableBuffer; len(slots) is a power of two or zero; slots of other sequences are zero.
 type outRecs struct {
 	slots       []outRec
 	first, next int64
@@ -67,7 +67,7 @@ func (o *outRecs) push(p *Pool) *outRec {
 		o.slots = slots
 	}
 	r := &o.slots[o.next&int64(len(o.slots)-1)]
-	*r = outRec{seq: o.next, packetID: bunch.NoPacket}
+	r.seq, r.packetID = o.next, bunch.NoPacket
 	o.next++
 	return r
 }

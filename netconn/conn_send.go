@@ -322,6 +322,7 @@ func (c *Conn) endPacket() []byte {
 	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
 	c.out.Reset(nil)
 	c.lastEnd = 0
+	c.channels.PacketEnded()
 	return packet
 }
 

@@ -240,9 +240,7 @@ func (w *Writer) WriteBitsFrom(src []byte, srcBit, n int) {
 		w.fail(ErrOverflow)
 		return
 	}
-	var r Reader
-	r.Reset(src, srcBit+n)
-	r.pos = srcBit
+	r := Reader{buf: src, pos: srcBit, limit: srcBit + n}
 	if n >= 64 {
 		if head := -srcBit & 7; head > 0 {
 			w.WriteBits(r.ReadBits(head), head)
