@@ -117,8 +117,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 		w.Counters.Stale++
 	case again: // the close that put it to sleep may still be in flight
 		m.b, m.self, m.note = old, old, old.mirror.note
-		m.b.mirror.b = nil // records of its last channel may still arrive
-		m.b.mirror = m
+		old.mirror.b = nil // records of its last channel may still arrive
+		old.mirror.letGo()
+		old.mirror = m
 		w.client.setMirror(m)
 	default:
 		if old != nil {

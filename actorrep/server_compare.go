@@ -14,7 +14,7 @@ type replicated struct {
 	count      int64   // number of changes so far
 	marks      layout.Mask
 	interval   time.Duration // shortest time between two compares; 0 none
-	compared   uint32        // frame of the last compare
+	compared   uint32        // frame of the last Step that compared it
 	marked     bool          // in World.marked
 	forced     bool
 	inSchedule bool
@@ -425,7 +425,6 @@ func (w *World) tellFound() {
 // compareNow finds one actor's changes and tells its views.
 func (w *World) compareNow(b *Base) {
 	w.learnFates()
-	b.rep.compared = w.frame
 	it := comparison{b: b}
 	w.compare(&it)
 	w.locate(&it)

@@ -262,10 +262,8 @@ func (p *Peer) lost(f fate) {
 }
 
 func (p *Peer) retire(r *record) {
-	v := r.v
-	if v.last == p.sent.head {
-		v.last = -1
-		v.mayRest()
+	if r.v.last == p.sent.head {
+		r.v.last = -1
 	}
 	*r = record{}
 	p.sent.head++

@@ -63,7 +63,7 @@ func (w *World) nextWaits() {
 }
 
 // mayWait reports whether there is a client that the connection sends to.
-func (p *Peer) mayWait() bool { return !p.replay && p.Conn() != nil && !p.ended() }
+func (p *Peer) mayWait() bool { return p.Conn() != nil && !p.ended() }
 
 // tellWaitsOfAll tells what holds for all connections.
 func (w *World) tellWaitsOfAll(b *Base) {
