@@ -121,6 +121,10 @@ func (c *checker) server() {
 		c.must(a.b.world == w && a.b.rep.inSchedule && a.b.rep.booked == a.at && uint32(a.b.guid) == a.guid, "an appointment of %d", a.guid)
 		return true
 	})
+	empty(c, "the list of compares", w.compares.list)
+	for _, slept := range w.compares.slept {
+		empty(c, "those that slept", slept)
+	}
 	for i, b := range w.polled {
 		c.must(b.rep != nil && b.rep.polled == i, "polled %d", i)
 	}
@@ -222,6 +226,9 @@ func (c *checker) peer(p *Peer) {
 		c.view(p, v)
 	}
 	c.sent(p)
+	for v := range p.oversize {
+		c.must(p.views[v.b] == v, "a value of %v, which is gone, is too large", v.b.guid)
+	}
 	closing := map[*Base]int{}
 	for b, k := range p.closing {
 		closing[b] = k.n
@@ -383,6 +390,7 @@ func (c *client) consistent(k *checker) {
 	for _, p := range c.running[:cap(c.running)] {
 		k.must(p.m == nil || len(c.running) > 0 && &c.running[0] == &p, "a call that has run is kept")
 	}
+	k.must(!c.args[0].IsValid() && !c.args[1].IsValid(), "what a notify was called with is kept")
 	empty(k, "speaking", c.speaking)
 	empty(k, "referring", c.referring)
 	k.must(len(c.referring) <= c.tidyAt, "%d refer, those that have gone were to be dropped at %d", len(c.referring), c.tidyAt)

@@ -129,3 +129,102 @@ func TestCoresCountLosses(t *testing.T) {
 	}
 	require.EqualValues(t, 60, s.Counters.Resent)
 }
+
+// TestPairsForCores: a Step's pairs of actor and connection are looked at on several cores when they are many, and no more of them than its share.
+func TestPairsForCores(t *testing.T) {
+	c := &crew{}
+	s := NewServer(Config{Parallel: c})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	for range 2 {
+		p := s.newPeer()
+		p.out = noOutlet{}
+		s.addPeer(p)
+	}
+	l := s.relevancy.(*list)
+	for _, n := range []int{pairsForCores/2 - 1, pairsForCores / 2, fewPairs/2 + 1} {
+		for s.Len() < n {
+			require.NoError(t, s.Spawn(&place{}))
+		}
+		l.Update(0) // those that are new
+		l.next = 0
+		before := *c
+		l.Update(0)
+		require.Equal(t, 2*n >= pairsForCores, c.runs == before.runs+1, "%d actors", n)
+		require.Equal(t, min(2*n, fewPairs)%(2*n), l.next, "%d actors", n)
+	}
+}
+
+// TestComparesOnCores: several cores compare when there are enough views for several connections; the connections mark what has changed when that is much of all.
+func TestComparesOnCores(t *testing.T) {
+	for _, cores := range []int{1, 3} {
+		for _, peers := range []int{1, 2} {
+			c, cfg := &crew{}, Config{}
+			if cores > 1 {
+				cfg.Parallel = c
+			}
+			s := NewServer(cfg)
+			require.NoError(t, s.Register("place", (*place)(nil)))
+			for range peers {
+				w := NewClient(Config{})
+				require.NoError(t, w.Register("place", (*place)(nil)))
+				addLane(t, s, w)
+			}
+			var all []*place
+			for range 20 {
+				all = append(all, &place{})
+				require.NoError(t, s.Spawn(all[len(all)-1]))
+			}
+			now := time.Duration(0)
+			runs := func(changed int) int {
+				for _, a := range all[:changed] {
+					a.N++
+				}
+				before := c.runs
+				now += time.Second / 30
+				s.Step(now)
+				return c.runs - before
+			}
+			for range 6 {
+				require.Zero(t, runs(0))
+			}
+			for _, from := range []int{20*peers + 1, 20 * peers} {
+				s.CompareOnCoresFrom(from)
+				few, many := runs(1), runs(2)
+				if cores == 1 || peers == 1 || from > 20*peers {
+					require.Zero(t, few+many)
+					require.Empty(t, s.compares.news)
+				} else {
+					require.Equal(t, []int{1, 2}, []int{few, many})
+					require.Len(t, s.compares.news, 30, "half as much again as there are actors")
+					s.compares.news = s.compares.news[:20]
+					runs(1)
+					require.Len(t, s.compares.news, 20)
+				}
+			}
+		}
+	}
+}
+
+// TestManyHaveChanged: the connections mark the changes themselves when one of sixteen of their views has some.
+func TestManyHaveChanged(t *testing.T) {
+	w := &World{peers: []*Peer{{list: make([]*view, 30)}, {list: make([]*view, 2)}}}
+	for told, many := range []bool{false, false, true, true} {
+		c := compares{told: []int{told / 2, told - told/2}}
+		require.Equal(t, many, c.many(w), "%d", told)
+	}
+}
+
+// TestBatchesOfOneCore: on one core actors are compared as soon as there is a batch of them, for which their memory was read in advance.
+func TestBatchesOfOneCore(t *testing.T) {
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	for range batched + 1 {
+		require.NoError(t, s.Spawn(&place{}))
+	}
+	for i, b := range s.actors {
+		s.compares.add(s, b)
+		require.EqualValues(t, (i+1)/batched*batched, s.Counters.Compared)
+	}
+	s.compares.run(s)
+	require.EqualValues(t, batched+1, s.Counters.Compared)
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -79,6 +80,60 @@ func TestManyGoBetweenSteps(t *testing.T) {
 	}
 	require.Empty(t, c.missed)
 	require.Empty(t, c.referring)
+}
+
+type hunter struct {
+	Base
+	Prey Ref[*pupil]                 `net:"notify=OnPrey"`
+	Bag  fastarray.List[Ref[*pupil]] `net:""`
+
+	told int
+}
+
+func (h *hunter) OnPrey() { h.told++ }
+
+// TestReferenceThatLeftBefore: an actor's coming isn't told of a field that refers to it no more, though a list of the same actor does.
+func TestReferenceThatLeftBefore(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}))
+		require.NoError(t, w.Register("hunter", (*hunter)(nil)))
+	}
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	late, h := &pupil{}, &hunter{}
+	p.l.peer.Hold(func(a Actor) bool { return a == Actor(late) })
+	require.NoError(t, s.Spawn(late))
+	require.NoError(t, s.Spawn(h))
+	h.Prey = RefTo(late)
+	p.steps(9)
+	c.Step(p.now)
+	mine, added := c.Find(h.guid).(*hunter), 0
+	mine.Bag.OnChange = func(fastarray.ID, Ref[*pupil], Ref[*pupil]) { added++ }
+	_, err := h.Bag.Add(RefTo(late))
+	require.NoError(t, err)
+	h.Prey = Ref[*pupil]{}
+	p.steps(9)
+	c.Step(p.now)
+	require.Len(t, c.client.waiting[late.guid], 2)
+	mine.told = 0
+	p.l.peer.Release()
+	p.steps(9)
+	c.Step(p.now)
+	require.NotNil(t, c.Find(late.guid))
+	require.Equal(t, 1, added)
+	require.Zero(t, mine.told)
+}
+
+// TestReferencesAboveTheBound: no more references wait than may, whichever fields they are of; components wait all the same.
+func TestReferencesAboveTheBound(t *testing.T) {
+	c := NewClient(Config{}).client
+	for i := range netguid.GUID(maxUnmapped + 10) {
+		c.wait(2*i+2, unmapped{1, 0})
+	}
+	require.Len(t, c.waits, maxUnmapped)
+	require.True(t, c.crowded)
+	c.wait(2, unmapped{3, -1})
+	require.Len(t, c.waits, maxUnmapped+1)
 }
 
 // TestDepartOfNobodys: an actor without an owner at a client has no calls to go with it.

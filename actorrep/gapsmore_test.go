@@ -111,6 +111,7 @@ func TestStarvedSaysForHowLong(t *testing.T) {
 		a.N++
 		p.serves(t, 1)
 		since := p.s.Explain(p.l.peer, a).Waiting
+		require.LessOrEqual(t, since, 1)
 		p.serves(t, 5)
 		e := p.s.Explain(p.l.peer, a)
 		require.Equal(t, ReasonStarved, e.Reason)
@@ -202,6 +203,19 @@ func TestTextsAroundTheRoom(t *testing.T) {
 	p.steps(9)
 	require.Equal(t, "too", got.B)
 	require.Empty(t, p.l.peer.oversize)
+
+	var took [2]int // Steps until the other one is there
+	for i, first := range []string{strings.Repeat("c", 1500), large} {
+		a.A, a.B = first, strings.Repeat(first[:1], 2000)
+		for ; got.B != a.B && took[i] < 9; took[i]++ {
+			p.steps(1)
+		}
+		p.steps(9)
+	}
+	require.Equal(t, took[0], took[1], "a value that never fits holds no others up")
+	require.NotEmpty(t, p.l.peer.oversize)
+	require.NoError(t, s.Destroy(a))
+	s.Consistent(t)
 }
 
 // TestBandwidthOfManyPackets: records that are larger than those before them take no more bandwidth than there is, however many packets they go in.

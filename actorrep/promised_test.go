@@ -14,7 +14,6 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
-	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
 // serves lets several Steps pass.
@@ -210,6 +209,13 @@ func TestWhatCameIsObserved(t *testing.T) {
 	require.Contains(t, took(any0), "the player doesn't have the actor any more")
 	require.Equal(t, uint64(4), w.Counters.CallsReceived-2)
 	require.Equal(t, uint64(3), w.Counters.CallsRefused)
+	other := bitio.NewWriter(make([]byte, 16))
+	other.WriteBits(wire.Role, wire.KindBits)
+	other.WriteIntPacked(any0)
+	other.WriteIntPacked(8)
+	other.WriteBits(3, 8)
+	require.ErrorIs(t, p.receiveCalls(v, bitio.NewReader(other.Bytes(), other.Len()), nil), errFormat, "another message isn't taken for a call")
+	require.Empty(t, o.log)
 }
 
 // TestWhereReferencesGo: Explain says of a field whether the actor that it refers to is at the client, and nothing of one that refers to none.
@@ -455,9 +461,10 @@ func TestNewOwnerSeesAtOnce(t *testing.T) {
 	}
 }
 
-// TestFatesOnCores: with several cores a Step learns what has become of all packets, however many were told.
+// TestFatesOnCores: with several cores a Step learns what has become of all packets, however many were told; the others are woken up for many only.
 func TestFatesOnCores(t *testing.T) {
-	s := NewServer(Config{Parallel: driver.Cores(2)})
+	c := &crew{}
+	s := NewServer(Config{Parallel: c})
 	require.NoError(t, s.Register("place", (*place)(nil)))
 	var peers []*Peer
 	for range 3 {
@@ -468,7 +475,9 @@ func TestFatesOnCores(t *testing.T) {
 			peers[i%3].hear(int64(i), i%2 == 0)
 		}
 		require.Equal(t, n, s.fates)
+		before := c.runs
 		s.Step(time.Second)
+		require.Equal(t, n >= fewForCores, c.runs > before, "%d", n)
 		for _, p := range peers {
 			require.Empty(t, p.fates, "%d", n)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -243,8 +245,15 @@ func TestPlacesOfATape(t *testing.T) {
 	o.open(4, 1, false, &fuzzed{})
 	o.client.client.wait(9, unmapped{2, 0})
 	require.Len(t, o.client.client.waiting, 1)
+	sleeper := o.openAs(wire.Opening{GUID: 8, Class: 0, Frame: 1}, 5, &smallActor{})
+	_, err := sleeper.remember(1, 1)
+	require.NoError(t, err)
+	sleeper.closedBy(bunch.Dormancy)
+	require.Nil(t, sleeper.history, "after its sleep nothing builds on what was before")
+	o.client.client.missed = map[netguid.GUID]struct{}{12: {}}
 	to.Reset()
 	require.Zero(t, o.client.Len())
+	require.Empty(t, o.client.client.missed)
 	require.Empty(t, o.client.client.waiting)
 	require.Nil(t, o.client.client.mirror(3))
 	_, ok := o.client.ServerTime()

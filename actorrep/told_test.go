@@ -18,8 +18,14 @@ import (
 // spy is a Relevancy that notes what it is told.
 type spy struct{ log []string }
 
-func (s *spy) note(what string, a Actor) {
-	s.log = append(s.log, fmt.Sprint(what, " ", a.(*pupil).N))
+func (s *spy) note(what string, a Actor) { s.log = append(s.log, fmt.Sprint(what, " ", numberOf(a))) }
+
+// numberOf is the N of a pupil or a place.
+func numberOf(a Actor) int32 {
+	if p, is := a.(*place); is {
+		return p.N
+	}
+	return a.(*pupil).N
 }
 func (s *spy) AddActor(a Actor)                     { s.note("add", a) }
 func (s *spy) RemoveActor(a Actor)                  { s.note("remove", a) }
@@ -39,25 +45,29 @@ func (s *spy) took() (log []string) {
 // sedate is one that needn't be told of actors with an even N.
 type sedate struct{ spy }
 
-func (*sedate) Stays(a Actor) bool { return a.(*pupil).N%2 == 0 }
+func (*sedate) Stays(a Actor) bool { return numberOf(a)%2 == 0 }
 
-// TestStaysIsAsked: a Relevancy that says which actors are where they were is told of the others that have changed.
+// TestStaysIsAsked: a Relevancy that says which actors are where they were is told of the others that have changed, whether they are compared in batches or alone.
 func TestStaysIsAsked(t *testing.T) {
 	s := &sedate{}
 	w := NewServer(Config{Relevancy: func(*World) Relevancy { return s }})
 	require.NoError(t, w.Register("pupil", (*pupil)(nil)))
-	all := [4]*pupil{}
+	require.NoError(t, w.Register("place", (*place)(nil)))
+	all, others := [4]*pupil{}, [4]*place{}
 	for i := range all {
-		all[i] = &pupil{N: int32(10 * i)}
+		all[i], others[i] = &pupil{N: int32(10 * i)}, &place{N: int32(100 * i)}
 		require.NoError(t, w.Spawn(all[i]))
+		require.NoError(t, w.Spawn(others[i]))
 	}
+	require.NotEqual(t, all[0].class.layout.Concurrent(), others[0].class.layout.Concurrent())
 	w.Step(time.Second)
 	s.took()
 	for i, p := range all {
 		p.N += int32(i)
+		others[i].N += int32(i)
 	}
 	w.Step(2 * time.Second)
-	require.Equal(t, []string{"changed 11", "changed 33"}, s.took())
+	require.ElementsMatch(t, []string{"changed 11", "changed 33", "changed 101", "changed 303"}, s.took())
 }
 
 // jealous is a Relevancy that destroys actors when it is told of another one.
@@ -742,6 +752,7 @@ func TestWhyAndHowMany(t *testing.T) {
 	before = p.s.Counters.CallsDropped
 	p.s.RemoveConn(p.l.peer)
 	require.EqualValues(t, 3, p.s.Counters.CallsDropped-before)
+	require.Len(t, p.s.unheld.list, 3, "the next calls use their memory")
 	p.s.Consistent(t)
 }
 
@@ -1025,9 +1036,16 @@ func TestTape(t *testing.T) {
 		require.Equal(t, want, copied, "%d", place)
 	}
 	require.Equal(t, []bridge.Kind{bridge.Copy}, tape.kinds)
+	require.NoError(t, s.Spawn(&place{N: 3}))
+	s.Step(5 * time.Second)
+	require.NotZero(t, cap(r.fresh))
+	for _, v := range r.fresh[:cap(r.fresh)] {
+		require.Nil(t, v)
+	}
+	require.EqualValues(t, 3, r.Places(), "the place of the one that is gone is taken again")
 	require.NoError(t, b.SetDormant(true))
 	for now := range time.Duration(4) {
-		s.Step((5 + now) * time.Second)
+		s.Step((6 + now) * time.Second)
 	}
 	tape.ended = true
 	require.NoError(t, s.Destroy(b))

@@ -26,6 +26,22 @@ func TestSortViews(t *testing.T) {
 			t.Fatalf("%d views of %d ids aren't sorted", n, n*spread)
 		}
 	}
+	ids := func(ids ...uint32) (views []*view) {
+		for _, id := range ids {
+			views = append(views, &view{id: id})
+		}
+		return views
+	}
+	for i, c := range []struct {
+		views []*view
+		table bool // by id
+	}{{ids(1, 2, 3, 4, 5, 6, 7, 8), false}, {ids(7, 6, 5, 4, 3, 2, 1), false}, {ids(8, 7, 6, 5, 4, 3, 2, 1), true},
+		{ids(8*maxSpread-1, 7, 6, 5, 4, 3, 2, 1), true}, {ids(8*maxSpread, 7, 6, 5, 4, 3, 2, 1), false}} {
+		of := newWorker()
+		of.sort(c.views)
+		require.True(t, slices.IsSortedFunc(c.views, byID), i)
+		require.Equal(t, c.table, len(of.byID) > 0, "only many ids that are dense and not in order have a table: %d", i)
+	}
 	if len(k.ids) > len(k.byID)/32+1 {
 		t.Errorf("%d words of marks for %d ids", len(k.ids), len(k.byID))
 	}
@@ -70,6 +86,29 @@ func TestSentRingKeepsWhatIsInFlight(t *testing.T) {
 	if s.at(s.tail-1).v != v {
 		t.Error("it can't be used again")
 	}
+}
+
+// TestSentRingIsMovedSeldom: a ring is halved while it is larger than 64 and than four times the most that was needed. The packets in flight are moved to the front when their
+// list is full.
+func TestSentRingIsMovedSeldom(t *testing.T) {
+	for most, want := range map[int]int{1: 64, 15: 64, 16: 64, 17: 64, 32: 128, 33: 128, 64: 256, 65: 256, 127: 256, 128: 512, 200: 512} {
+		s := sentRing{ring: make([]record, 512)}
+		s.trim(most)
+		require.Len(t, s.ring, want, "%d", most)
+	}
+	s := sentRing{packets: make([]sentPacket, 0, 4)}
+	for i := range int64(3) {
+		s.sent(i, 10*i+10)
+	}
+	for packet, first := range []int{1, 2} {
+		require.EqualValues(t, 10*packet+10, s.settled(int64(packet)))
+		require.Equal(t, first, s.first)
+	}
+	s.sent(3, 40)
+	require.Equal(t, 2, s.first, "there is room behind them")
+	s.sent(4, 50)
+	require.Zero(t, s.first)
+	require.Equal(t, []sentPacket{{2, 30}, {3, 40}, {4, 50}}, s.packets)
 }
 
 // TestLean: what is kept has the same contents, and at most twice the room of the most that was needed.

@@ -1,6 +1,7 @@
 package actorrep_test
 
 import (
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -161,6 +163,34 @@ func TestWaitsAreObserved(t *testing.T) {
 	require.False(t, o.again)
 	o.most = 30
 	check(75)
+}
+
+// TestWaitsOfOne: an observer is told in each Step of a server's only actor and its only connection, whatever is recorded, of which nothing is told.
+func TestWaitsOfOne(t *testing.T) {
+	for _, recorded := range []bool{false, true} {
+		w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{})
+		o := &asker{most: 1 << 30, waits: map[channel.Conn]map[bridge.Wait]string{}, rounds: map[channel.Conn]map[bridge.Wait]string{}}
+		bridge.Observe.(func(*actorrep.World, bridge.Observer))(w.Server, o)
+		a := &rock{Size: 1}
+		require.NoError(t, w.Server.Spawn(a))
+		if recorded {
+			_, err := replay.Record(w.Server, io.Discard, replay.Config{})
+			require.NoError(t, err)
+		}
+		l := w.join()
+		l.Peer.Hold(func(actorrep.Actor) bool { return true })
+		w.Await("an answer", w.Step, l.Peer.Ready)
+		for range 10 {
+			clear(o.rounds)
+			o.again = false
+			for range 2 {
+				w.Step()
+			}
+			require.Len(t, o.rounds, 2)
+			require.Len(t, o.rounds[nil], 2, "whether it sleeps and what is switched off")
+			require.Contains(t, o.rounds[l.S], bridge.Wait{Conn: l.S, Actor: a.GUID(), Reason: uint8(actorrep.ReasonWaiting)})
+		}
+	}
 }
 
 func waitOf(o *asker, conn channel.Conn, id netguid.GUID) uint8 {
