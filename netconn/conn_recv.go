@@ -111,6 +111,9 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	if heard {
 		c.flow.lastReceive = c.now // whether it is processed or not
 	}
+	if id := c.notify.AckedID(h); id >= c.first && id < c.sentPackets.next {
+		c.flow.ackedAt = c.packetAt(id).at
+	}
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {
 		c.Fail(errOptimistic, false)

@@ -141,8 +141,9 @@ func (f *fates) PacketAcked(id int64) {
 	c.sizeArrived(id, &p)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
-	owed := p.notes > 0 || p.probe // nobody owes an ack for an empty packet: it waits for the next
-	if lost {
+	owed := p.notes > 0 || p.probe                // nobody owes an ack for an empty packet: it waits for the next
+	overdue := c.flow.ackedAt-p.at > c.patience() // its first ack was lost
+	if lost || overdue {
 		rtt = 0
 	} else if owed || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 {
 		c.rtt.sample(rtt, owed)

@@ -179,3 +179,26 @@ func TestLostAcksAreSentAgain(t *testing.T) {
 	hear()
 	require.Empty(t, h.sent[1])
 }
+
+// TestLostAcksMeasureNoRoundTrip: what was acked in packets that were lost in a darkness tells of that, and not of the path.
+func TestLostAcksMeasureNoRoundTrip(t *testing.T) {
+	for _, keepAlive := range []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second} {
+		l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) { c.KeepAlive, c.Timeout = keepAlive, -1 })
+		l.control()
+		ch := l.open(0)
+		next := l.now
+		say := func() {
+			if l.now >= next {
+				next += time.Second
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+		}
+		l.run(5*time.Second, say)
+		l.dark[1] = true
+		l.run(45*time.Second, say)
+		l.dark[1] = false
+		l.run(2*time.Second, say)
+		require.Less(t, l.conns[0].Stats().RTT, 500*time.Millisecond, "KeepAlive %v", keepAlive)
+	}
+}
