@@ -756,7 +756,10 @@ func TestWaitingCalls(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 14))
 	for round := range 25 {
 		w := NewServer(Config{})
-		type entry struct{ n, rpc int }
+		type entry struct {
+			n, rpc int
+			may    bool // be dropped
+		}
 		var queue []*call
 		var want []entry
 		most := 1 + rng.IntN(2)*(MaxWaitingCalls+20)
@@ -772,20 +775,24 @@ func TestWaitingCalls(t *testing.T) {
 				require.ErrorContains(t, err, "clerk")
 			})
 			waits, over, drops := len(want) >= MaxWaitingCalls, false, 0
+			add := entry{n, c.rpc, def.overflow == DropOldest}
 			switch {
 			case def.overflow == Refuse && full, def.overflow == CloseConn && (full || waits), def.overflow == Refuse && waits:
 				over = true
 			case def.overflow == Coalesce && (full || waits):
 				i := slices.IndexFunc(want, func(e entry) bool { return e.rpc == c.rpc })
 				if over = i < 0 && waits; i >= 0 {
-					want, drops = append(slices.Delete(want, i, i+1), entry{n, c.rpc}), 1
+					want, drops = append(slices.Delete(want, i, i+1), add), 1
 				} else if !over {
-					want = append(want, entry{n, c.rpc})
+					want = append(want, add)
 				}
-			case waits: // the oldest goes
-				want, drops = append(want[1:], entry{n, c.rpc}), 1
+			case waits: // the oldest that may be dropped goes
+				i := slices.IndexFunc(want, func(e entry) bool { return e.may })
+				if over = i < 0; !over {
+					want, drops = append(slices.Delete(want, i, i+1), add), 1
+				}
 			default:
-				want = append(want, entry{n, c.rpc})
+				want = append(want, add)
 			}
 			require.EqualValues(t, drops, w.Counters.CallsDropped-dropped, "round %d", round)
 			if over {
@@ -802,7 +809,7 @@ func TestWaitingCalls(t *testing.T) {
 			w.unheld.drop(c)
 			same := len(want) == len(queue)
 			for i, o := range queue {
-				same = same && want[i] == entry{o.bits, o.rpc} && o.holders == 1
+				same = same && want[i] == entry{o.bits, o.rpc, o.def.overflow == DropOldest} && o.holders == 1
 			}
 			if !same {
 				t.Fatalf("round %d: %d calls after %v, want %v", round, len(queue), def.overflow, want)

@@ -187,10 +187,12 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 		}
 	}
 	if len(calls) >= MaxWaitingCalls {
-		if c.def.overflow != DropOldest {
+		oldest := slices.IndexFunc(calls, func(o *call) bool { return o.def.overflow == DropOldest })
+		if c.def.overflow != DropOldest || oldest < 0 {
 			return nil, ErrFull
 		}
-		calls = w.unheld.dropFirst(calls, 1)
+		w.unheld.drop(calls[oldest])
+		calls = slices.Delete(calls, oldest, oldest+1)
 		w.Counters.CallsDropped++
 	}
 	return append(calls, c.held()), nil
