@@ -97,6 +97,50 @@ func TestTimeWentBack(t *testing.T) {
 	}
 }
 
+// eager steps the world whenever it is called.
+type eager struct {
+	actorrep.Base
+	N int `net:"notify=OnN"`
+}
+
+func (e *eager) Spawned() { e.World().Step(e.World().Now()) }
+func (e *eager) OnN()     { e.Spawned() }
+
+// TestNestedStep: Step within what a Step calls does nothing, and the game is told once. The Step that called goes on.
+func TestNestedStep(t *testing.T) {
+	var told []error
+	var w *world
+	again := func() { w.Server.Step(w.Server.Now()) }
+	cfg := actorrep.Config{Failed: func(err error) { told = append(told, err); again() }}
+	w = newWorld(t, 1, clean, cfg, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("eager", (*eager)(nil)))
+	})
+	w.Server.OnValues(func(actorrep.Actor) { again() })
+	l := w.JoinOther(w.register)
+	all := [3]*eager{{}, {}, {}}
+	for _, e := range all {
+		require.NoError(t, w.Server.Spawn(e))
+	}
+	before := w.Server.Frame()
+	for n := range 30 {
+		for _, e := range all {
+			e.N = n
+		}
+		w.Step()
+	}
+	require.EqualValues(t, 30, w.Server.Frame()-before)
+	for range 10 {
+		w.Step()
+	}
+	for _, e := range all {
+		require.Equal(t, 29, l.World.Find(e.GUID()).(*eager).N)
+	}
+	for _, failed := range [][]error{told, l.Failed} {
+		require.Len(t, failed, 1)
+		require.ErrorContains(t, failed[0], "World.Step was called within Step")
+	}
+}
+
 // TestForgottenViewpoint: a game whose actors have a cull distance, and that gives no connection a viewpoint, is told once, after 10 s. One that had a viewpoint once is enough; without
 // a cull distance, without connections, for actors that all or only owners see, and with Config.Relevant nobody is told.
 func TestForgottenViewpoint(t *testing.T) {

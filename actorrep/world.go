@@ -145,6 +145,7 @@ type World struct {
 
 	observer bridge.Observer // of what is sent; nil for none
 	wentBack bool            // the game was told that its time went back
+	nested   bool            // the game was told that it called Step within a callback
 	looksAt  int             // how far in actors the search for values that weren't flushed has come
 	looked   int             // for the observer: how far in actors the search for values that nobody is told has come
 	waits    waitSearch      // for the observer too
@@ -537,10 +538,18 @@ func (w *World) failed(err error) {
 // Step advances the world by one tick. On a server call it after the game's own step and before TickFlush: it finds what
 // has changed and sends it to the connections. On a client call it after TickDispatch: it tells the game what has
 // arrived since the last Step. now is the driver's time (driver.Driver.Time), or of another clock that never goes back.
+// Within what a Step calls, such as a notify, it does nothing, and Config.Failed is told once.
 func (w *World) Step(now time.Duration) {
 	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
 	w.enter()
 	defer w.exit()
+	if w.busy > 1 {
+		if !w.nested {
+			w.nested = true
+			w.report(errNested)
+		}
+		return
+	}
 	if now < w.now && w.server && !w.wentBack {
 		w.wentBack = true
 		w.report(fmt.Errorf("%w: %v, and before %v", errWentBack, now, w.now))
