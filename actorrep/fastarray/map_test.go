@@ -1,6 +1,7 @@
 package fastarray_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -82,7 +83,8 @@ func TestMaps(t *testing.T) {
 		r.Join(reg)
 		l := &ledger{}
 		require.NoError(t, l.Gold.Set(team{1, 1}, slot{Name: "first"}))
-		require.NoError(t, r.Server.Spawn(l))
+		bare := &ledger{} // in whose map nothing ever is
+		require.NoError(t, errors.Join(r.Server.Spawn(l), r.Server.Spawn(bare)))
 		model := maps.Collect(l.Gold.All)
 		agree := func() {
 			r.Until(func(line *rig.Line) string {
@@ -137,6 +139,7 @@ func TestMaps(t *testing.T) {
 		require.Positive(t, m.golds)
 		require.ErrorIs(t, m.Gold.Set(team{1, 1}, slot{}), fastarray.ErrMirror)
 		require.ErrorIs(t, m.Gold.Delete(team{3, 3}), fastarray.ErrMirror)
+		require.ErrorIs(t, r.Lines[0].World.Find(bare.GUID()).(*ledger).Gold.Set(team{1, 1}, slot{}), fastarray.ErrMirror)
 	}
 }
 

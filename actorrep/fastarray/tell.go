@@ -70,8 +70,9 @@ func (l *List[T]) tidy() {
 }
 
 // NetTell is for package actorrep. It makes the callbacks for everything since the last time, in order of arrival, or
-// drops them.
+// drops them. Only a client's list, which is a mirror even before anything has come, has it called.
 func (l *List[T]) NetTell(tell bool) {
+	l.mirror = true
 	if len(l.queue) == 0 {
 		return
 	}
