@@ -110,7 +110,8 @@
 //	procedures of a class            256
 //	units of a class                 1024, of which 64 may be other than plain numbers (package layout)
 //	fast arrays of a class           2
-//	a slice or string                1024 elements or bytes (cap=); 8 KiB a value
+//	a slice or string                1024 elements or bytes (cap=); a string 60,000 bytes, other values 8 KiB. Larger ones go in parts, as components, or by
+//	                                 package message
 //	records in flight                32768 a connection; then nothing more is sent until acks arrive
 //	an opening in several bunches    1 MiB
 //	references that wait             4096 on a client, of fields with a notify; above that it isn't called when their actor appears

@@ -19,6 +19,18 @@ type placed struct {
 	tent
 }
 
+// camp and site are no classes.
+type (
+	camp struct {
+		actorrep.Base
+		T tent `net:""`
+	}
+	site struct {
+		actorrep.Base `net:""`
+		N             int `net:""`
+	}
+)
+
 func (*placed) Location() (x, y, z float64) { return 0, 0, 0 }
 
 // TestRegisterSaysWhatIsWrong: an option of a class that can't do what it says is an error, and no panic.
@@ -34,6 +46,14 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	} {
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), o), what)
 	}
+	for rate, what := range map[float64]string{0: "RateLimit 0 must be above 0", -1: "RateLimit -1", math.Inf(1): "RateLimit +Inf", math.NaN(): "RateLimit NaN"} {
+		pitch := actorrep.ServerRPC0(func(actorrep.Call, *tent) error { return nil }, actorrep.RateLimit(rate, 1))
+		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.RPCs{"Pitch": pitch}), what)
+	}
+	drum := actorrep.MulticastRPC0(func(actorrep.Call, *tent) error { return nil }, actorrep.RateLimit(1, 1))
+	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.RPCs{"Drum": drum}), "RateLimit is for server procedures")
+	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("camp", (*camp)(nil)), "T is a actorrep_test.tent, an actor; use an actorrep.Ref")
+	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("site", (*site)(nil)), "actorrep.Base takes no tag")
 	w := actorrep.NewServer(actorrep.Config{})
 	require.NoError(t, w.Register("placed", (*placed)(nil), actorrep.CullDistance(10)))
 	require.NoError(t, w.Register("tent", (*tent)(nil), actorrep.CullDistance(0)), "any distance")
@@ -96,6 +116,33 @@ func TestExplainIsAskedWrongly(t *testing.T) {
 	require.Contains(t, w.Server.Explain(l.Peer, (*ship)(nil)).Text, "no actor")
 	w.Await("the ship", w.Step, func() bool { return l.World.Len() > 0 })
 	require.Contains(t, l.World.Explain(nil, l.World.Find(a.GUID())).Text, "on the server")
+}
+
+// shed has a field of parts.
+type shed struct {
+	actorrep.Base
+	Box struct{ Labels [2]string } `net:"cap=3"`
+}
+
+// TestExplainOfWhatWasTold: Explain takes the name that an ActorError gives.
+func TestExplainOfWhatWasTold(t *testing.T) {
+	var failed []error
+	w := newWorld(t, 5, clean, actorrep.Config{Failed: func(err error) { failed = append(failed, err) }}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("shed", (*shed)(nil)))
+	})
+	l := w.join()
+	a := &shed{}
+	require.NoError(t, w.Server.Spawn(a))
+	w.Await("the shed", w.Step, func() bool { return l.World.Len() > 0 })
+	a.Box.Labels[1] = "long"
+	w.Step()
+	require.Len(t, failed, 1)
+	var e *actorrep.ActorError
+	require.ErrorAs(t, failed[0], &e)
+	require.Equal(t, "Box.Labels[1]", e.Name)
+	for name, want := range map[string]actorrep.Reason{e.Name: actorrep.ReasonUnfit, "Box": actorrep.ReasonUnfit, "Box.Labels[0]": actorrep.ReasonUpToDate, "Box.Labels[2]": actorrep.ReasonNone} {
+		require.Equal(t, want, w.Server.Explain(l.Peer, a, name).Reason, name)
+	}
 }
 
 // TestExplainSaysWhoForgot: when the server's own connection lacks the channel types, Explain doesn't say that the client doesn't answer.

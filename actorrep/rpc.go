@@ -3,6 +3,7 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 	"unsafe"
@@ -55,7 +56,7 @@ const (
 	Refuse Overflow = iota
 	// Coalesce queues the call behind all that wait, in place of the oldest waiting call of the same procedure.
 	Coalesce
-	// DropOldest queues the call; when too many wait, the oldest is dropped.
+	// DropOldest queues the call. When too many wait, the oldest of those with DropOldest is dropped; with none of them it returns ErrFull.
 	DropOldest
 	// CloseConn ends the connection. This is Unreal's policy.
 	CloseConn
@@ -138,7 +139,7 @@ func (d *definition) wireKind() uint8 {
 }
 
 // RPC is a remote procedure of actors of type A, a pointer to a struct. P is the type of its parameters: any type that
-// can be replicated; of a struct, all exported fields and embedded structs, with or without tags. Make it once, as a
+// can be replicated; of a struct, all exported fields and embedded structs, with or without tags; its unexported fields are zero where it runs. Make it once, as a
 // package-level variable. It gets its name when its class is registered.
 type RPC[A Actor, P any] struct {
 	def   definition
@@ -181,6 +182,11 @@ func newRPC[A Actor, P any](kind rpcKind, f func(Call, A, P) error, options []RP
 	r.def.params, r.def.err = layout.BuildValue(reflect.TypeFor[P]())
 	if r.def.anyClient && kind != serverRPC {
 		r.def.err = errors.Join(r.def.err, errors.New("actorrep: AnyClient is for server procedures"))
+	}
+	if limited := r.def.burst > 0; limited && kind != serverRPC {
+		r.def.err = errors.Join(r.def.err, errors.New("actorrep: RateLimit is for server procedures"))
+	} else if limited && !(r.def.rate > 0 && r.def.rate <= math.MaxFloat32) {
+		r.def.err = errors.Join(r.def.err, fmt.Errorf("actorrep: RateLimit %v must be above 0, in calls a second", r.def.rate))
 	}
 	return r
 }
@@ -291,6 +297,9 @@ func (r *RPC[A, P]) Call(a A, p P) error { return r.call(r, a, p) }
 
 // call calls the procedure that is registered as the given one.
 func (r *RPC[A, P]) call(as Procedure, a A, p P) error {
+	if any(a) == any(*new(A)) { // nil
+		return ErrNotSpawned
+	}
 	b := a.base()
 	if b.world == nil {
 		return ErrNotSpawned

@@ -92,6 +92,7 @@ func TestServerRPC(t *testing.T) {
 	require.True(t, m[0].IsOwned())
 	require.ErrorIs(t, fire.Call(m[1], dir{}), actorrep.ErrNotOwner)
 	require.ErrorIs(t, fire.Call(&soldier{}, dir{}), actorrep.ErrNotSpawned)
+	require.ErrorIs(t, fire.Call(nil, dir{}), actorrep.ErrNotSpawned, "such as an actor that hasn't come")
 	require.ErrorIs(t, foreign.Call(m[0], 1), actorrep.ErrNoProcedure)
 	require.ErrorIs(t, tell.Call(m[0], "x"), actorrep.ErrAuthority)
 	require.ErrorIs(t, boom.Call(m[0], 1), actorrep.ErrAuthority)

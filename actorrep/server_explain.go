@@ -69,8 +69,8 @@ type Explanation struct {
 	Dormant, Leaves time.Duration
 }
 
-// Explain says why a connection has or lacks an actor's values; with a field's name, why it has or lacks that field. The connection is one of a server's
-// World.
+// Explain says why a connection has or lacks an actor's values; with a field's name, or the path of a part of one as an ActorError names it, why it has or
+// lacks that. The connection is one of a server's World.
 func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 	e := Explanation{}
 	switch {
@@ -283,7 +283,7 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 }
 
 func (v *view) explainField(e *Explanation, field string) {
-	m := v.b.class.layout.FieldMask(field)
+	m := v.b.class.layout.PathMask(field)
 	switch {
 	case m == 0:
 		e.Reason, e.Text = ReasonNone, fmt.Sprintf("%s has no replicated field %q", v.b.class.name, field)

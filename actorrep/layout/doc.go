@@ -15,7 +15,7 @@
 //	cap=64       strings, byte slices and other slices: at most 64 elements. Default 1024. A longer value doesn't fit, and isn't sent
 //	notify=OnX   when the field has changed on a client, its method OnX is called, with the old value if OnX has a parameter
 //
-// The options of a struct, an array or a slice hold for all its parts, except for fields of a struct that have a tag of their own.
+// All fields of a struct are its parts, unexported ones too. The options of a struct, an array or a slice hold for all its parts, except for fields of a struct that have a tag of their own.
 //
 // A condition says who gets an actor's field. Without one everybody does:
 //

@@ -3,7 +3,9 @@ package layout
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
+	"reflect"
 	"unicode/utf8"
 	"unsafe"
 
@@ -97,9 +99,26 @@ func (u *Unit) check(obj unsafe.Pointer) error {
 	}
 	var v [MaxNumbers]uint64
 	if u.load(obj, v[:u.N]); !u.fits(v[:u.N]) {
-		return fmt.Errorf("%w: a number out of range for %v", ErrUnfit, u.Kind)
+		return fmt.Errorf("%w: %s", ErrUnfit, u.misfit(obj))
 	}
 	return nil
+}
+
+// misfit says which of the numbers of a unit doesn't fit, and what would.
+func (u *Unit) misfit(obj unsafe.Pointer) string {
+	for _, offset := range u.offsets[:u.N] {
+		x := reflect.NewAt(u.typ, unsafe.Add(obj, offset)).Elem()
+		switch {
+		case u.Kind == Max && x.Uint() > uint64(u.Max):
+			return fmt.Sprintf("%d is more than max=%d", x.Uint(), u.Max)
+		case u.Kind == Max:
+		case math.IsNaN(x.Float()) || math.IsInf(x.Float(), 0):
+			return fmt.Sprintf("%v isn't a finite number", x.Float())
+		case u.Kind == Step && math.Abs(x.Float()) >= stepLimit*u.Step:
+			return fmt.Sprintf("%v is more than 2^52 steps of q=%v", x.Float(), u.Step)
+		}
+	}
+	return fmt.Sprintf("a number out of range for %v", u.Kind)
 }
 
 func (u *Unit) checkLength(n int) error {

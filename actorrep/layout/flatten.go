@@ -130,6 +130,12 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 		return fmt.Errorf("%w: %s is a %v, which belongs to one process; take it out of the replicated value", ErrKind, path, t)
 	}
 	if t.Kind() == reflect.Struct {
+		if isBase(t) {
+			return fmt.Errorf("%w: %s: actorrep.Base takes no tag", ErrTag, path)
+		}
+		if hasBase(t) {
+			return fmt.Errorf("%w: %s is a %v, an actor; use an actorrep.Ref", ErrKind, path, t)
+		}
 		if slices.Contains(o.within, t) {
 			return fmt.Errorf("%w: %s is a %v, which contains itself; let it refer to an actor by an actorrep.Ref instead", ErrKind, path, t)
 		}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"reflect"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -218,7 +219,10 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(slices.Clip(index), i)
-		tag, ok := f.Tag.Lookup("net")
+		tag, ok, err := netTag(f.Tag)
+		if err != nil {
+			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
+		}
 		if !ok {
 			if p := reflect.PointerTo(f.Type); p.Implements(reflect.TypeFor[Pusher]()) || p.Implements(reflect.TypeFor[FastArray]()) {
 				return fmt.Errorf("%w: %v.%s has none, and is of use only with one: give it net:\"\", or net:\"never\"", ErrTag, t, f.Name)
@@ -227,6 +231,9 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 				if err := l.addFields(f.Type, offset+f.Offset, at); err != nil {
 					return err
 				}
+			}
+			if f.Anonymous && f.Type.Kind() == reflect.Pointer && hasTag(f.Type.Elem()) {
+				return fmt.Errorf("%w: the fields of %v, embedded in %v as a pointer: embed the struct itself, or give the pointer a net tag", ErrKind, f.Type, t)
 			}
 			continue
 		}
@@ -244,6 +251,16 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: at, from: first, to: len(l.Units)})
 	}
 	return nil
+}
+
+// hasTag reports whether a field of a struct has a net tag.
+func hasTag(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if _, ok := t.Field(i).Tag.Lookup("net"); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func maskOf(from, to int) Mask {
@@ -282,6 +299,18 @@ func (l *Layout) FieldMask(name string) Mask {
 		}
 	}
 	return 0
+}
+
+// PathMask is the units of a field, or of a part of one by its path, such as "Stats.Speed" or "Slots[2]"; 0 when there is none.
+func (l *Layout) PathMask(name string) Mask {
+	m, bit := Mask(0), 0
+	for u := range l.Leaves {
+		if rest, ok := strings.CutPrefix(u.Path, name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			m |= 1 << l.bits[bit]
+		}
+		bit++
+	}
+	return m
 }
 
 // Hash is the same for layouts that write the same bits.
@@ -409,7 +438,11 @@ func (l *Layout) buildValue(t reflect.Type) error {
 			continue
 		}
 		hidden = false
-		o, err := parseTag(f.Tag.Get("net"))
+		tag, _, err := netTag(f.Tag)
+		if err != nil {
+			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
+		}
+		o, err := parseTag(tag)
 		if err != nil {
 			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
 		}

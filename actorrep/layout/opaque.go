@@ -195,11 +195,13 @@ func (l *Layout) addPointer(t reflect.Type, offset uintptr, path string, o optio
 	return nil
 }
 
+func isBase(t reflect.Type) bool { return t.Name() == "Base" && t.PkgPath() == actorPath }
+
 // hasBase reports whether a struct embeds actorrep.Base.
 func hasBase(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if f.Anonymous && f.Type.Kind() == reflect.Struct && (f.Type.Name() == "Base" && f.Type.PkgPath() == actorPath || hasBase(f.Type)) {
+		if f.Anonymous && f.Type.Kind() == reflect.Struct && (isBase(f.Type) || hasBase(f.Type)) {
 			return true
 		}
 	}

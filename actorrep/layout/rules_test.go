@@ -242,6 +242,10 @@ func TestTagErrors(t *testing.T) {
 			} `net:""`
 		}{}, ErrTag, "own field"},
 		{struct {
+			*tagged
+			Y int `net:""`
+		}{}, ErrKind, "embedded in"},
+		{struct {
 			M map[int]int `net:""`
 		}{}, ErrKind, "M is a map[int]int; an actor's field can be a fastarray.Map"},
 		{struct{ V pushed }{}, ErrTag, "V has none"},
@@ -289,6 +293,20 @@ func TestTagErrors(t *testing.T) {
 		require.ErrorIs(t, err, c.want, "%T", c.v)
 		require.ErrorContains(t, err, c.text, "%T", c.v)
 	}
+	for tag, meant := range map[reflect.StructTag]bool{`Net:"q=1"`: true, `net: "q=1"`: true, `net "q=1"`: true, `net:q=1`: true, `net`: true, `json:"x" NET:""`: true,
+		`json:"net"`: false, `nets:""`: false, `json:"net: x"`: false, `json`: false, `a b`: false, ``: false} {
+		own := reflect.StructField{Name: "Y", Type: reflect.TypeFor[int](), Tag: `net:""`}
+		typ := reflect.StructOf([]reflect.StructField{{Name: "X", Type: reflect.TypeFor[float64](), Tag: tag}, own})
+		in := reflect.StructOf([]reflect.StructField{{Name: "In", Type: typ, Tag: `net:""`}})
+		for _, build := range []func() (*Layout, error){func() (*Layout, error) { return Build(typ) }, func() (*Layout, error) { return Build(in) }, func() (*Layout, error) { return BuildValue(typ) }} {
+			if _, err := build(); meant {
+				require.ErrorIs(t, err, ErrTag, "%s", tag)
+				require.ErrorContains(t, err, "isn't a net tag to Go")
+			} else {
+				require.NoError(t, err, "%s", tag)
+			}
+		}
+	}
 	for _, typ := range []reflect.Type{reflect.TypeFor[struct{ V pushed }](), reflect.TypeFor[chan int](), reflect.TypeFor[struct{ C chan int }](), reflect.TypeFor[pushed]()} {
 		_, err := BuildValue(typ)
 		require.ErrorIs(t, err, ErrKind, "%v", typ)
@@ -307,6 +325,24 @@ func TestTagErrors(t *testing.T) {
 		B bool     `net:""`
 	}]())
 	require.NoError(t, err, "64 units are as many as there may be")
+}
+
+// TestPathMask: a field's units, and those of a part by its path.
+func TestPathMask(t *testing.T) {
+	l, err := Build(reflect.TypeFor[struct {
+		A struct{ N, M string } `net:""`
+		B [2]string             `net:""`
+		C [9]float64            `net:""`
+	}]())
+	require.NoError(t, err)
+	for path, want := range map[string]Mask{"A": 0b11, "A.N": 1, "A.M": 2, "B": 0b1100, "B[1]": 0b1000, "C": 1 << 4, "C[8]": 1 << 4, "": 0, "a": 0, "A.": 0, "A.O": 0, "B[2]": 0, "C[": 0} {
+		require.Equal(t, want, l.PathMask(path), path)
+	}
+}
+
+// tagged is embedded by pointer.
+type tagged struct {
+	X int `net:""`
 }
 
 // selfish contains itself, behind a pointer.
@@ -406,16 +442,18 @@ func TestFitsOrIsTold(t *testing.T) {
 		name     string
 		unit     int
 		fit, not func(v *caps)
+		says     string
 	}{
-		{"text over its cap", 0, func(v *caps) { v.S = strings.Repeat("x", 10) }, func(v *caps) { v.S = strings.Repeat("x", 11) }},
-		{"text that isn't UTF-8", 0, func(v *caps) { v.S = "é" }, func(v *caps) { v.S = "é"[:1] }},
-		{"bytes", 1, func(v *caps) { v.B = make([]byte, 4) }, func(v *caps) { v.B = make([]byte, 5) }},
-		{"list", 2, func(v *caps) { v.L = make([]int64, 3) }, func(v *caps) { v.L = make([]int64, 4) }},
-		{"text in a list", 3, func(v *caps) { v.D = []string{"", "y"} }, func(v *caps) { v.D = []string{"", "\xff"} }},
-		{"number over max=", 4, func(v *caps) { v.M = 100 }, func(v *caps) { v.M = 101 }},
-		{"infinity", 5, func(v *caps) { v.P[1] = 1e9 }, func(v *caps) { v.P[1] = math.Inf(-1) }},
-		{"no number", 5, func(v *caps) { v.P[1] = 0 }, func(v *caps) { v.P[1] = math.NaN() }},
-		{"angle that is none", 6, func(v *caps) { v.A = -90 }, func(v *caps) { v.A = math.NaN() }},
+		{"text over its cap", 0, func(v *caps) { v.S = strings.Repeat("x", 10) }, func(v *caps) { v.S = strings.Repeat("x", 11) }, "11 bytes of text, the most are 10"},
+		{"text that isn't UTF-8", 0, func(v *caps) { v.S = "é" }, func(v *caps) { v.S = "é"[:1] }, "UTF-8"},
+		{"bytes", 1, func(v *caps) { v.B = make([]byte, 4) }, func(v *caps) { v.B = make([]byte, 5) }, "5 elements, the most are 4"},
+		{"list", 2, func(v *caps) { v.L = make([]int64, 3) }, func(v *caps) { v.L = make([]int64, 4) }, "4 elements, the most are 3"},
+		{"text in a list", 3, func(v *caps) { v.D = []string{"", "y"} }, func(v *caps) { v.D = []string{"", "\xff"} }, "element 1"},
+		{"number over max=", 4, func(v *caps) { v.M = 100 }, func(v *caps) { v.M = 101 }, "101 is more than max=100"},
+		{"infinity", 5, func(v *caps) { v.P[1] = 1e9 }, func(v *caps) { v.P[1] = math.Inf(-1) }, "-Inf isn't a finite number"},
+		{"far away", 5, func(v *caps) { v.P[0] = -1e15 }, func(v *caps) { v.P[0] = -1e16 }, "-1e+16 is more than 2^52 steps of q=0.5"},
+		{"no number", 5, func(v *caps) { v.P[1] = 0 }, func(v *caps) { v.P[1] = math.NaN() }, "NaN isn't a finite number"},
+		{"angle that is none", 6, func(v *caps) { v.A = -90 }, func(v *caps) { v.A = math.NaN() }, "NaN isn't a finite number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPair(t, reflect.TypeFor[caps]())
@@ -439,6 +477,7 @@ func TestFitsOrIsTold(t *testing.T) {
 			show()
 			require.Equal(t, Mask(1)<<c.unit, p.shadow.Unfit)
 			require.ErrorIs(t, p.l.Unfit(p.src.UnsafePointer(), c.unit), ErrUnfit)
+			require.ErrorContains(t, p.l.Unfit(p.src.UnsafePointer(), c.unit), c.says)
 			require.ErrorIs(t, p.l.Check(p.src.UnsafePointer(), p.l.All()), ErrUnfit)
 			if c.unit < 4 {
 				require.Equal(t, want, *dst, "the last value that fitted stays")

@@ -58,9 +58,9 @@ func (o *options) numeric() bool { return o.step > 0 || o.bits > 0 || o.quat > 0
 
 // inner is the options of a field of a struct that has these: its own tag's, if it has one.
 func (o options) inner(tag reflect.StructTag) (options, error) {
-	own, ok := tag.Lookup("net")
+	own, ok, err := netTag(tag)
 	if !ok {
-		return o, nil
+		return o, err
 	}
 	inner, err := parseTag(own)
 	if err == nil && (inner.cond != Always || inner.notify != "") {
@@ -69,6 +69,25 @@ func (o options) inner(tag reflect.StructTag) (options, error) {
 	inner.netGroup = o.netGroup
 	inner.cond, inner.push, inner.array, inner.within = o.cond, o.push, o.array, o.within
 	return inner, err
+}
+
+// netTag is a field's net tag. One that Go doesn't read as such, as `Net:"q=1"` and `net: "q=1"`, is an error: the field wouldn't be sent.
+func netTag(tag reflect.StructTag) (own string, ok bool, err error) {
+	if own, ok = tag.Lookup("net"); ok {
+		return own, true, nil
+	}
+	for rest := string(tag); ; {
+		rest = strings.TrimLeft(rest, " ")
+		key := rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !strings.ContainsRune(" :=\"", r) }))]
+		if strings.EqualFold(key, "net") {
+			return "", false, fmt.Errorf("`%s` isn't a net tag to Go; write net:\"q=0.01\", in lower case, with quotes and without a space", tag)
+		}
+		value, err := strconv.QuotedPrefix(strings.TrimPrefix(rest[len(key):], ":"))
+		if err != nil {
+			return "", false, nil
+		}
+		rest = rest[len(key)+1+len(value):]
+	}
 }
 
 func (o *options) set(key, value string) error {
