@@ -87,13 +87,13 @@ func TestLargeChangesTakeTurns(t *testing.T) {
 	steps := 0
 	for ; !there(liners[1]) || !there(liners[2]); steps += 30 {
 		require.Less(t, steps, 2*3*40, "twice what they take alone, and a half")
-		if steps == 30 {
-			require.Equal(t, actorrep.ReasonStarved, f.Server.Explain(f.line.Peer, liners[2]).Reason)
-		}
 		was := f.Server.Counters.Updates
 		for i := range 30 {
 			paint(liners[0], 8, string(rune('e'+i%20)))
 			f.serve(1)
+			if steps+i == 15 {
+				require.Equal(t, actorrep.ReasonStarved, f.Server.Explain(f.line.Peer, liners[2]).Reason)
+			}
 			require.True(t, !there(liners[1]) || there(liners[2]), "the smaller change doesn't wait for the larger")
 		}
 		beside := int(f.Server.Counters.Updates-was) / 30
@@ -121,4 +121,29 @@ func TestOpeningsTakeTurns(t *testing.T) {
 	t.Log(f.alone, beside, opened)
 	require.Greater(t, beside, f.alone/3)
 	require.Greater(t, opened, uint64(2*15/3), "a third of what the bandwidth is enough for")
+}
+
+// TestOpeningsBesideCalls: an actor that is destroyed is opened at once for the calls that wait. That takes no turn from other openings.
+func TestOpeningsBesideCalls(t *testing.T) {
+	f := newCrowded(t)
+	var last *liner
+	for range 5 {
+		plain := &rock{}
+		require.NoError(t, f.Server.Spawn(plain))
+		for steps := 0; !f.line.Peer.Has(plain); steps++ {
+			require.Less(t, steps, 15)
+			if last != nil {
+				require.NoError(t, f.Server.Destroy(last))
+			}
+			last = &liner{Name: "n", Flag: "f"}
+			_, err := last.Cargo.Add(1)
+			require.NoError(t, err)
+			for i := range 20 {
+				last.Decks[i] = strings.Repeat("d", 12)
+			}
+			require.NoError(t, f.Server.Spawn(last))
+			require.NoError(t, f.call(last, "n"))
+			f.serve(1)
+		}
+	}
 }

@@ -290,6 +290,9 @@ func (v *view) speak(last bool) bool {
 		v.noteSent(v.calls[:sent])
 		v.tellReliable(v.calls[:sent])
 		v.calls = p.world.unheld.dropFirst(v.calls, sent)
+		if m != 0 && need == 0 && v.state == open {
+			v.reason = ReasonSent
+		}
 		if all {
 			return true
 		}

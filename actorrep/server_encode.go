@@ -177,18 +177,15 @@ func (p *Peer) write() {
 	if !p.ready || p.idle {
 		return
 	}
-	starved := p.batch.stats.saturated > 0
-	sent := p.world.Counters.UpdateBits
+	t, c := &p.turns, &p.world.Counters
+	starved, sent := p.batch.stats.saturated > 0, c.UpdateBits
 	if p.gathered {
 		p.writeBatch()
 	}
-	sent = p.world.Counters.UpdateBits - sent
-	if p.ahead = max(0, p.ahead-int(sent)); !starved {
-		p.ahead = 0
-	}
-	if len(p.halves) > 0 {
-		p.endTurn(starved)
-	}
+	t.had[updates] = int(c.UpdateBits - sent)
+	t.short[updates] = starved && (t.had[updates] > 0 || p.out.budget() <= 0)
+	p.serveRest()
+	c.Delayed += uint64(len(p.opening) - p.holding)
 	p.out.end()
 }
 
@@ -235,7 +232,11 @@ func (v *view) sendLarge(units *layout.Mask, paced bool) bool {
 	p := v.peer
 	for {
 		m := *units & v.dirty & v.allowed
-		if v.state != open || m == 0 {
+		if v.state != open {
+			return true
+		}
+		if m == 0 {
+			v.reason = ReasonSent
 			return true
 		}
 		if paced && p.out.budget() <= 0 {
@@ -261,6 +262,7 @@ func (v *view) sendLarge(units *layout.Mask, paced bool) bool {
 		*units &^= part
 		v.tell(part)
 		v.promise(part)
+		p.sent.settle(v, part)
 		v.total += uint64(w.Len())
 		p.world.Counters.Large++
 	}

@@ -259,7 +259,9 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 	case v.state == asleep && (shadow.Unfit|over)&m == 0 && v.b.class.layout.Differs(shadow, v.b.ptr, m) == 0:
 		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&(pending|inTurns) != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
-		e.Reason = v.reason
+		if e.Reason = v.reason; e.Reason == ReasonStarved && v.flags&inTurns != 0 {
+			e.Text = fmt.Sprintf("changes larger than a packet take turns with other traffic: for %d ticks %d values have waited for bandwidth", e.Waiting, bits.OnesCount64(v.dirty&m))
+		}
 	case v.dirty&m != 0:
 		e.Reason = ReasonPending
 	case v.b.class.layout.Differs(shadow, v.b.ptr, m) != 0:

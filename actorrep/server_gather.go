@@ -139,9 +139,6 @@ func (p *Peer) gather(k *worker) {
 	}
 	k.begin(p.world)
 	budget := p.out.budget()
-	if len(p.halves) == 0 {
-		p.left = budget
-	}
 	chosen := p.choose(budget)
 	if chosen == 0 {
 		return

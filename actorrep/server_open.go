@@ -1,16 +1,14 @@
 package actorrep
 
 import (
-	"slices"
-
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
 // openWanted opens actors, the most urgent first, as far as bandwidth and the connection's share of the Step's openings
-// allow.
-func (p *Peer) openWanted() {
+// allow; none yet when it isn't their turn.
+func (p *Peer) openWanted(late bool) {
 	may := p.mayOpen()
 	more := p.unopened() > may
 	kept := p.opening[:0]
@@ -22,16 +20,16 @@ func (p *Peer) openWanted() {
 		}
 	}
 	clear(p.opening[len(kept):])
-	p.opening, p.noRoom = kept, false
+	p.opening, p.noRoom, p.turns.short[openings] = kept, p.noRoom && late, false
 	if p.holding = 0; len(kept) == 0 {
 		return
 	}
 	p.peaks.opening = max(p.peaks.opening, len(kept))
 	room, opened := p.out.budget(), p.world.Counters.Opened
-	if p.ahead > 0 {
-		room = 0 // it's the updates' turn
+	if late {
+		room = 0
 	}
-	if len(kept) > 1 && (more || len(kept)*minOpenBits > room) {
+	if len(kept) > 1 && room > 0 && (more || len(kept)*minOpenBits > room) {
 		p.rank(kept)
 	}
 	waiting, held := kept[:0], 0
@@ -41,7 +39,11 @@ func (p *Peer) openWanted() {
 			waiting = append(waiting, v)
 			continue
 		}
+		if !late && v.state == wanted {
+			v.reason = ReasonNone // it may be another one than in the last Step
+		}
 		if room <= 0 || p.world.Counters.Opened-opened >= uint64(may) || p.waitsForOthers(v) {
+			p.turns.short[openings] = room <= 0 && !p.noRoom
 			waiting = append(waiting, v)
 			continue
 		}
@@ -55,9 +57,9 @@ func (p *Peer) openWanted() {
 		}
 		v.inOpening = false
 		room -= bits
+		p.turns.had[openings] += bits
 	}
 	p.holding = held
-	p.world.Counters.Delayed += uint64(len(waiting) - held)
 	clear(kept[len(waiting):])
 	p.opening = waiting
 }
@@ -159,7 +161,6 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.tell(m) // the dirty ones of a first opening are others
 	p.overhead.opens += uint64(head)
 	v.total += uint64(w.Len())
-	p.ahead += w.Len()
 	if v.versions != nil {
 		v.versions.promised = 0
 	}
@@ -170,7 +171,6 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		v.rest = rest
 		v.flags |= unfinished | inParts
 		v.await()
-		p.owed, p.left = p.owed+w.Len(), p.out.budget()
 		if !p.replay {
 			p.inParts = append(p.inParts, v)
 		}
@@ -225,44 +225,6 @@ func (v *view) openMore(last bool) bool {
 		}
 	}
 	return true
-}
-
-// takeTurn sends what halves have before everything else, once other traffic has had as many bits as they had last. So neither they nor other traffic starve.
-func (p *Peer) takeTurn() {
-	if p.owed <= 0 {
-		p.serveHalves()
-	}
-	p.left = p.out.budget()
-}
-
-// endTurn notes what other traffic has had in this Step. Bandwidth that it leaves is for halves, but not the little that is left while some of it waits.
-func (p *Peer) endTurn(starved bool) {
-	left := p.out.budget()
-	had := p.left - left
-	if p.owed = max(0, p.owed-had); left > 0 && (!starved || had == 0) {
-		p.owed = 0
-		p.serveHalves()
-	}
-}
-
-// serveHalves sends more of openings in several bunches and of changes larger than a packet, while there is bandwidth. Whose turn it ends is the last in the next one.
-func (p *Peer) serveHalves() {
-	kept, turns := p.halves[:0], 0
-	for _, v := range p.halves {
-		was := v.total
-		if !v.sendHalf() {
-			kept = append(kept, v)
-			if v.total != was {
-				turns = len(kept)
-			}
-		}
-		p.owed += int(v.total - was)
-	}
-	clear(p.halves[len(kept):])
-	p.halves = kept
-	slices.Reverse(kept[:turns])
-	slices.Reverse(kept[turns:])
-	slices.Reverse(kept)
 }
 
 // await puts the view into its peer's halves.

@@ -68,9 +68,7 @@ type Peer struct {
 
 	oversize map[*view]layout.Mask // units that the game was told are too large for the connection, until they fit again
 
-	// Bits that halves have had more than other traffic, and those that are left for other traffic in this Step.
-	owed, left int
-	ahead      int // bits that openings have had more than updates, while these want bandwidth
+	turns turns
 
 	sent     sentRing
 	fates    []fate // of packets, to be learned
@@ -383,11 +381,8 @@ func (p *Peer) talk() {
 	if p.idle {
 		return
 	}
-	if len(p.halves) > 0 {
-		p.takeTurn()
-	}
-	if len(p.opening) > 0 {
-		p.openWanted()
+	if len(p.opening)|len(p.halves) > 0 {
+		p.serveFirst()
 	}
 	if len(p.speaking) > 0 {
 		p.speak()

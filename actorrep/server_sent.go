@@ -255,6 +255,9 @@ func (p *Peer) lost(f fate) {
 			if v.state == open && m != 0 {
 				v.reason = ReasonLost
 				v.dirty |= m
+				if v.flags&inTurns != 0 {
+					v.rest |= m // they don't wait for the actor's next update
+				}
 				v.hurry(f.frame)
 			}
 		}

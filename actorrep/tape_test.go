@@ -192,7 +192,7 @@ func TestTapeWithoutRoom(t *testing.T) {
 				copies()
 			}
 		}
-		require.Greater(t, tape.no, 100)
+		require.Greater(t, tape.no, 50)
 		tape.tight = false
 		for _, p := range all {
 			p.FlushDormancy()

@@ -208,3 +208,117 @@ func TestHeldTakeNoShare(t *testing.T) {
 	step()
 	require.Equal(t, stepChannels, lanes[1].peer.Len())
 }
+
+// TestOpeningsUseWhatIsLeft: likewise while many actors wait to be opened.
+func TestOpeningsUseWhatIsLeft(t *testing.T) {
+	p := newPair(t)
+	var small []*pupil
+	for range 5 {
+		small = append(small, p.newPupil(t))
+	}
+	p.l.scarce = true
+	for range 200 {
+		a := &pupil{}
+		for i := range uint32(20) {
+			_, err := a.List.Add(i << 24)
+			require.NoError(t, err)
+		}
+		require.NoError(t, p.s.Spawn(a))
+	}
+	for steps := 0; len(p.l.peer.opening) > 0 || steps == 0; steps++ {
+		for i, o := range small {
+			o.N = int32(1000*steps + i)
+		}
+		p.steps(1)
+		require.True(t, len(p.l.peer.opening) == 0 || p.l.bits <= 0, "%d bits are left in Step %d", p.l.bits, steps)
+		for _, o := range small {
+			require.True(t, steps == 0 || p.l.peer.views[o.base()].flags&pending == 0, "small changes don't wait in Step %d", steps)
+		}
+	}
+}
+
+// TestLossInATurn: lost values of an actor whose changes larger than a packet are being sent go with these, however seldom it is updated.
+func TestLossInATurn(t *testing.T) {
+	p, a, got := newFolio(t, nil)
+	v := p.l.peer.views[a.base()]
+	a.Pages[20] = "lost"
+	p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, true, true
+	p.steps(1)
+	p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, false, false
+	for i := range 10 {
+		a.Pages[i] = strings.Repeat("a", 700)
+	}
+	p.steps(1)
+	require.NotZero(t, v.flags&inTurns)
+	p.l.peer.SetUpdateEvery(a, MaxUpdateEvery)
+	for steps := 0; v.flags&inTurns != 0; steps++ {
+		require.Less(t, steps, 40)
+		p.steps(1)
+	}
+	require.EqualValues(t, 1, p.s.Counters.Resent)
+	p.steps(2)
+	require.True(t, a.Pages == got.Pages)
+}
+
+// TestAfterALargeChange: what changes after a change larger than a packet doesn't look as if it had waited as that has, and the loss of an older record has nothing sent again.
+func TestAfterALargeChange(t *testing.T) {
+	say := MulticastRPC(func(Call, *folio, uint8) error { return nil }, Reliable)
+	p, a, got := newFolio(t, RPCs{"Say": say})
+	v := p.l.peer.views[a.base()]
+	a.Pages[0] = "old"
+	p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, true, true
+	p.steps(1)
+	p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, false, false
+	p.l.scarce = false
+	for i := range 10 {
+		a.Pages[i] = strings.Repeat("a", 700)
+	}
+	p.s.Step(p.now)
+	require.Zero(t, v.flags&inTurns)
+	require.NotEqual(t, -1, v.last)
+	sent := p.s.Counters.Updates
+	p.steps(4)
+	require.EqualValues(t, 1, p.s.Counters.Resent)
+	require.Equal(t, sent, p.s.Counters.Updates)
+	require.True(t, a.Pages == got.Pages)
+	large := func() {
+		p.l.scarce = true
+		a.write('b')
+		p.steps(1)
+		p.l.scarce = false
+		for steps := 0; v.flags&inTurns != 0; steps++ {
+			require.Less(t, steps, 20)
+			p.steps(1)
+		}
+	}
+	called := func() {
+		p.l.starved = true
+		a.Pages[2] = "called"
+		p.steps(1)
+		require.NoError(t, say.Call(a, 1))
+		p.steps(1)
+		p.l.starved = false
+	}
+	for i, sends := range []func(){large, called} {
+		sends()
+		require.Zero(t, v.dirty&v.allowed)
+		a.Pages[1] = strings.Repeat("n", i)
+		p.s.Step(p.now)
+		require.Equal(t, ReasonSent, p.l.peer.sent.at(v.last).why, "%d", i)
+		p.steps(4)
+	}
+}
+
+// TestNoRoomIsOver: Explain says what an actor waits for now, not what it waited for before.
+func TestNoRoomIsOver(t *testing.T) {
+	p := newPair(t)
+	p.steps(4)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	p.l.full = true
+	p.steps(2)
+	require.Equal(t, ReasonNoRoom, p.s.Explain(p.l.peer, a).Reason)
+	p.l.full, p.l.starved = false, true
+	p.steps(1)
+	require.Equal(t, ReasonWaiting, p.s.Explain(p.l.peer, a).Reason)
+}
