@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/tools/go/analysis"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 )
 
 // BadTag finds net tags that Register refuses: it has the rules of package layout.
@@ -124,7 +126,7 @@ func checkFit(pass *analysis.Pass, f *field) {
 		switch {
 		case p.kind <= partRef:
 			numbers = true
-		case p.kind == partText || p.kind == partSlice:
+		case p.kind == partText || p.kind == partSlice || p.kind == partCustom && typeform.Opaque(p.typ): // as its text
 			lengths = true
 		case p.kind == partTags:
 			report(pass, f, sureError, nil, "the condition or notify of %s belongs to %s as a whole; write it here", p.path, f.name)

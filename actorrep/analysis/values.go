@@ -156,6 +156,10 @@ func (w *walker) plain(t types.Type, path string) {
 			w.bad(t, path, "it belongs to one process; take it out of the replicated value")
 			return
 		}
+		if isActor(t) {
+			w.bad(t, path, "it is an actor; use an actorrep.Ref")
+			return
+		}
 		before, first := w.size, len(w.list)
 		w.structs++
 		for i := range u.NumFields() {

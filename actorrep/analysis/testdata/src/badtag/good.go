@@ -1,6 +1,8 @@
 package badtag
 
 import (
+	"math/big"
+
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -36,6 +38,7 @@ type Good struct {
 	M uint8               `net:"max=3,,"`
 	N float64             `net:"q=1e-3,simulated"`
 	O struct{}            `net:"never"`
+	P big.Int             `net:"cap=20"` // its text
 }
 
 func (g *Good) OnA()          {}

@@ -35,6 +35,12 @@ type Bad struct {
 	L []actorrep.Var[int]                 `net:""` // want `error: L\[\] is actorrep.Var\[int\], .* elements of slices can't be Vars`
 	M Node                                `net:""` // want `error: M.Kids\[\] is netmap.Node, .* it contains itself`
 	N [2]struct{ A struct{ B chan int } } `net:""` // want `error: N\[\].A.B is chan int`
+	O actor                               `net:""` // want `error: O is netmap.actor, .* it is an actor; use an actorrep.Ref`
+}
+
+type actor struct {
+	actorrep.Base
+	N int `net:""`
 }
 
 type Stack struct {
