@@ -83,9 +83,13 @@ func (c *client) records(in *bunch.In) error {
 	id, gap := uint32(0), wire.NewChunk().Gap
 	for r.Remaining() > 0 {
 		step, plain := wire.ReadID(r, &gap)
+		before := id
 		id += step
 		m := c.mirror(id)
-		if m == nil || m.class == nil {
+		switch {
+		case id <= before && r.Err() == nil: // a bit would have the game told of an actor again
+			return fmt.Errorf("%w: records of channel %d, then %d", errFormat, before, id)
+		case m == nil || m.class == nil:
 			return fmt.Errorf("%w: channel %d", ErrGUID, id)
 		}
 		if err := m.record(r, plain, frame, c); err != nil {
@@ -132,6 +136,9 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 		if place, err = m.remember(mask, frame); err != nil {
 			return err
 		}
+	}
+	if mask == 0 && r.Err() == nil {
+		return nil // calls only
 	}
 	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {

@@ -1034,3 +1034,32 @@ func TestRoleOfTornOff(t *testing.T) {
 	require.Empty(t, o.failed)
 	o.client.Consistent(t)
 }
+
+// TestRecordsRise: a chunk's records are of rising channels. A server that names one again, in a bit each, or goes back, is refused there; and the game's code that keeps
+// values isn't told of a record that has none.
+func TestRecordsRise(t *testing.T) {
+	o := newHonest(t)
+	o.open(1, 0, false, &smallActor{N: 5})
+	o.openAs(wire.Opening{GUID: 4, Frame: 1}, 2, &smallActor{N: 6})
+	told := 0
+	o.client.OnValues(func(Actor) { told++ })
+	for _, steps := range [][]uint32{{1, 0}, {2, 1<<32 - 1}, {0}} {
+		o.failed, told = nil, 0
+		w := bitio.NewWriter(make([]byte, 2048))
+		wire.WriteTime(w, 9, time.Second, false)
+		gap, last := wire.NewChunk().Gap, new(layout.Mask)
+		for _, step := range steps {
+			wire.WriteID(w, step, &gap, false)
+			w.WriteBool(false)
+			wire.WriteMask(w, 0, last, 1)
+		}
+		for w.Len() < 8*1200 {
+			w.WriteBool(true) // as the last
+		}
+		o.h.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), false))
+		require.Len(t, o.failed, 1, "%d", steps)
+		require.ErrorIs(t, o.failed[0], errFormat)
+		require.Zero(t, told)
+	}
+	o.client.Consistent(t)
+}
