@@ -9,18 +9,19 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// TestLongCopies compares copies of some hundred bits, from and to every bit of a byte, with copies bit by bit.
+// TestLongCopies compares copies of some hundred bits, from and to every bit of a byte, with copies bit by bit. Both buffers end with the last bit.
 func TestLongCopies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	src := make([]byte, 160)
-	for i := range src {
-		src[i] = byte(rng.Uint32())
+	all := make([]byte, 160)
+	for i := range all {
+		all[i] = byte(rng.Uint32())
 	}
 	bit := func(p []byte, i int) byte { return p[i>>3] >> (i & 7) & 1 }
 	for from := range 8 {
 		for to := range 8 {
 			for _, n := range []int{63, 64, 65, 72, 255, 256, 257, 264, 272, 511, 600, 1000, 1200} {
-				w := bitio.NewWriter(make([]byte, 170))
+				src := all[:(from+n+7)/8]
+				w := bitio.NewWriter(make([]byte, (to+n+7)/8))
 				w.WriteBits(0, to)
 				w.WriteBitsFrom(src, from, n)
 				require.NoError(t, w.Err())

@@ -152,11 +152,11 @@ func (r *Reader) readPacked(size uint) (v uint64) {
 }
 
 // ReadBytes fills dst with whole bytes from the current bit. On an error dst is
-// left as it was.
+// left as it was. dst must not overlap the buffer.
 func (r *Reader) ReadBytes(dst []byte) { r.ReadBitsTo(dst, len(dst)*8) }
 
 // ReadBitsTo puts n bits into the front of dst; the last byte is padded with
-// zeros. On an error dst is left as it was.
+// zeros. On an error dst is left as it was. dst must not overlap the buffer.
 func (r *Reader) ReadBitsTo(dst []byte, n int) {
 	if n < 0 || n > len(dst)*8 || n > r.limit-r.pos {
 		r.Fail(ErrShort)
