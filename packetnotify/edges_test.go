@@ -243,6 +243,9 @@ func TestAcksOfARepeat(t *testing.T) {
 		_, _ = b.Update(&h, heard)
 		require.Len(t, *heard, 10, "%+v", h)
 	}
+	next := uint16(b.OutID())
+	require.EqualValues(t, 1, b.Delta(&Header{Seq: 2, AckedSeq: next - 1, Words: 1}))
+	require.Zero(t, b.Delta(&Header{Seq: 2, AckedSeq: next, Words: 1}), "an ack of what wasn't sent")
 	checkInvariants(t, a, "")
 	checkInvariants(t, b, "")
 }
