@@ -264,6 +264,7 @@ func TestGoneTo(t *testing.T) {
 	to.remove(c.b)
 	_, _, _, err = a.goneTo(proc)
 	require.ErrorIs(t, err, ErrNotThere)
+	require.ErrorIs(t, errand.Call(a.b.self.(*clerk), 1), ErrNotThere)
 	c.b = nil
 	_, _, _, err = a.goneTo(proc)
 	require.ErrorIs(t, err, ErrNotThere)

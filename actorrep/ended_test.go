@@ -168,11 +168,14 @@ type heard struct {
 
 func (h *heard) Called(c bridge.Call) { h.calls = append(h.calls, c) }
 
-// TestUnreliableCallsAreObserved: an observer at a server hears of each unreliable call that goes to a client once, with the packet that it is in.
-func TestUnreliableCallsAreObserved(t *testing.T) {
+// TestCallsAreObserved: an observer at a server hears of each unreliable call that goes to a client once, with the packet that it is in. One at a client
+// hears of each call that goes to the server.
+func TestCallsAreObserved(t *testing.T) {
 	hail := actorrep.MulticastRPC(func(actorrep.Call, *rock, uint8) error { return nil })
+	dig := actorrep.ServerRPC(func(actorrep.Call, *rock, uint8) error { return nil }, actorrep.AnyClient)
+	mine := actorrep.ServerRPC(func(actorrep.Call, *rock, uint8) error { return nil }, actorrep.AnyClient, actorrep.Reliable)
 	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
-		require.NoError(t, w.Register("rock", (*rock)(nil), actorrep.RPCs{"Hail": hail}))
+		require.NoError(t, w.Register("rock", (*rock)(nil), actorrep.RPCs{"Hail": hail, "Dig": dig, "Mine": mine}))
 	})
 	var h heard
 	bridge.Observe.(func(*actorrep.World, bridge.Observer))(w.Server, &h)
@@ -196,6 +199,26 @@ func TestUnreliableCallsAreObserved(t *testing.T) {
 		require.Equal(t, []any{a.GUID(), "rock", "Hail", false, false, ""}, []any{c.Actor, c.Class, c.Procedure, c.Reliable, c.Came, c.Refused})
 		w.Step()
 		require.Len(t, h.calls, 1)
+	}
+	var there heard
+	client := w.Lines[0].World
+	bridge.Observe.(func(*actorrep.World, bridge.Observer))(client, &there)
+	for _, c := range []struct {
+		name     string
+		call     func(*rock, uint8) error
+		reliable bool
+	}{{"Dig", dig.Call, false}, {"Mine", mine.Call, true}} {
+		h.calls, there.calls = nil, nil
+		require.NoError(t, c.call(client.Find(a.GUID()).(*rock), 1))
+		for range 10 {
+			w.Step()
+		}
+		require.Len(t, there.calls, 1)
+		require.Len(t, h.calls, 1)
+		sent, came := there.calls[0], h.calls[0]
+		require.Positive(t, sent.Packet)
+		require.Equal(t, []any{a.GUID(), "rock", c.name, c.reliable, false}, []any{sent.Actor, sent.Class, sent.Procedure, sent.Reliable, sent.Came})
+		require.Equal(t, []any{a.GUID(), "rock", c.name, c.reliable, true}, []any{came.Actor, came.Class, came.Procedure, came.Reliable, came.Came})
 	}
 }
 
