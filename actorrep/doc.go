@@ -57,7 +57,7 @@
 // the actor, so a tick's cost depends on how much has changed, not on how many actors there are. When bandwidth is short,
 // updates are sent in order of priority: the actor's own priority, times how long it has waited, times a factor for its
 // distance. Three kinds of traffic take turns: updates, openings of actors, and the bunches of what is larger than a packet. Those that want more than there is get
-// as much bandwidth each; one that wants less doesn't wait. So while updates fill a connection, a world takes about twice as long to open.
+// about as much bandwidth each; one that wants less hardly waits. So while updates fill a connection, a world takes about twice as long to open.
 // Changes of an actor that are larger than a packet are sent on its own channel, in turn with those of other such actors. An actor whose changes are that large in every Step has its small values sent once a turn too, so
 // a position that must be smooth belongs to another actor. When more than 512 actors wait to be opened, counted over all connections, a Step opens 512 of them, or an
 // eighth if that is more. Each connection gets an equal share and opens its most urgent actors first. As many are closed

@@ -21,9 +21,9 @@ type turns struct {
 	late  bool        // in this Step openings come after updates
 }
 
-// first reports whether a kind other than updates goes before them in this Step. It doesn't when it wants more than there is and updates don't.
+// first reports whether a kind other than updates goes before them in this Step: it wants little, or they have had more.
 func (t *turns) first(kind int) bool {
-	return t.ahead[kind] == 0 && (!t.short[kind] || t.short[updates])
+	return t.ahead[kind] == 0 && (!t.short[kind] || t.ahead[updates] > 0)
 }
 
 // end ends a Step. A kind that wants no more saves up nothing.

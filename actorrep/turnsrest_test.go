@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,4 +322,54 @@ func TestNoRoomIsOver(t *testing.T) {
 	p.l.full, p.l.starved = false, true
 	p.steps(1)
 	require.Equal(t, ReasonWaiting, p.s.Explain(p.l.peer, a).Reason)
+}
+
+// TestTurnsAreShares: over many Steps each kind has what it wants, or three fifths of what those have that have most, and no bandwidth is left while one wants more. No
+// kind waits later for what it had when others wanted less.
+func TestTurnsAreShares(t *testing.T) {
+	const bandwidth, steps = 1000, 600
+	for _, wants := range [][kinds]int{
+		{100, 5000, 0}, {300, 5000, 5000}, {600, 5000, 0}, {950, 5000, 0}, {1000, 5000, 5000}, {950, 0, 5000}, {5000, 100, 0}, {5000, 0, 400}, {5000, 5000, 5000}, {300, 200, 100},
+	} {
+		var s turns
+		var had, waiting [kinds]int
+		for step := range 2 * steps {
+			if step == steps {
+				had = [kinds]int{}
+			}
+			left := bandwidth
+			serve := func(kind int) {
+				n := min(waiting[kind], left)
+				left, waiting[kind], had[kind], s.had[kind] = left-n, waiting[kind]-n, had[kind]+n, s.had[kind]+n
+			}
+			for kind := range kinds {
+				waiting[kind] += wants[kind]
+			}
+			waiting[updates] = wants[updates] // a value that changes again is sent once
+			for _, kind := range []int{openings, halves} {
+				if s.first(kind) {
+					serve(kind)
+				}
+			}
+			serve(updates)
+			rest := []int{openings, halves}
+			if s.ahead[halves] < s.ahead[openings] {
+				slices.Reverse(rest)
+			}
+			for _, kind := range rest {
+				serve(kind)
+			}
+			for kind := range kinds {
+				s.short[kind] = waiting[kind] > 0
+			}
+			s.end()
+			require.LessOrEqual(t, slices.Max(s.ahead[:]), 2*bandwidth, "%d in Step %d: %d", wants, step, s.ahead)
+		}
+		sum, most := 0, slices.Max(had[:])
+		for kind, n := range had {
+			sum += n
+			require.True(t, n >= wants[kind]*steps*19/20 || n >= most*3/5, "of %d, %d have %d", kind, wants, had)
+		}
+		require.GreaterOrEqual(t, sum, min(bandwidth, wants[updates]+wants[openings]+wants[halves])*steps*99/100, "%d", wants)
+	}
 }
