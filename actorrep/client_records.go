@@ -87,7 +87,7 @@ func (c *client) records(in *bunch.In) error {
 		id += step
 		m := c.mirror(id)
 		switch {
-		case id <= before && r.Err() == nil: // a bit would have the game told of an actor again
+		case id <= before && r.Err() == nil: // else each bit could have the game told of the same actor once more
 			return fmt.Errorf("%w: records of channel %d, then %d", errFormat, before, id)
 		case m == nil || m.class == nil:
 			return fmt.Errorf("%w: channel %d", ErrGUID, id)

@@ -120,6 +120,7 @@ func (w *World) enter() { w.busy++ }
 // exit ends it. It forgets the views of connections that were removed, ends those that are to end, and reports the errors
 // that came up; meanwhile there may come up more.
 func (w *World) exit() {
+	defer func() { w.busy-- }() // also when Config.Failed panics
 	for w.busy == 1 && len(w.removed)+len(w.endings)+len(w.untold) > 0 {
 		if n := len(w.removed); n > 0 {
 			p := w.removed[n-1]
@@ -142,7 +143,6 @@ func (w *World) exit() {
 		w.untold = append(w.untold[:0], w.untold[1:]...)
 		w.cfg.Failed(err)
 	}
-	w.busy--
 }
 
 // ending is a connection that is to end.

@@ -105,8 +105,8 @@ func (w *World) lookForUnflushed() {
 // errWentBack is given to Config.Failed, once, when a server's World is stepped with a time before the last.
 var errWentBack = errors.New("actorrep: Step's time went back, so what is due at a time, such as actors with an update frequency, waits until it has caught up; give driver.Driver.Time, which never goes back")
 
-// errNested is given to Config.Failed, once, when the game calls Step within what a Step calls.
-var errNested = errors.New("actorrep: World.Step was called within Step, as by a notify, and did nothing; call it once in each frame, in the game's loop")
+// errNested is given to Config.Failed, once, when the game calls Step while the World is at work.
+var errNested = errors.New("actorrep: World.Step was called by what the World calls, such as a notify or Config.Failed, and did nothing; call it once in each frame, in the game's loop")
 
 // ErrNoViewpoint is given to Config.Failed, once, when actors have a cull distance and connections have been there for 10 s, none of which ever had a viewpoint.
 var ErrNoViewpoint = errors.New("actorrep: actors have a cull distance, but no connection has had a viewpoint, so each sees them at any distance; call Peer.SetViewTarget with a player's actor, or Peer.SetViewpoint")

@@ -137,8 +137,18 @@ func TestNestedStep(t *testing.T) {
 	}
 	for _, failed := range [][]error{told, l.Failed} {
 		require.Len(t, failed, 1)
-		require.ErrorContains(t, failed[0], "World.Step was called within Step")
+		require.ErrorContains(t, failed[0], "World.Step was called by what the World calls")
 	}
+}
+
+// TestFailedPanics: a game that recovers from a panic of its Config.Failed can go on.
+func TestFailedPanics(t *testing.T) {
+	s := actorrep.NewServer(actorrep.Config{Failed: func(error) { panic("failed") }})
+	s.Step(2 * time.Second)
+	require.PanicsWithValue(t, "failed", func() { s.Step(time.Second) }, "its time goes back")
+	before := s.Frame()
+	s.Step(3 * time.Second)
+	require.NotEqual(t, before, s.Frame())
 }
 
 // TestForgottenViewpoint: a game whose actors have a cull distance, and that gives no connection a viewpoint, is told once, after 10 s. One that had a viewpoint once is enough; without

@@ -46,7 +46,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	} {
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), o), what)
 	}
-	for rate, what := range map[float64]string{0: "RateLimit 0 must be above 0", -1: "RateLimit -1", math.Inf(1): "RateLimit +Inf", math.NaN(): "RateLimit NaN"} {
+	for rate, what := range map[float64]string{0: "RateLimit 0 must be a number above 0", -1: "RateLimit -1", math.Inf(1): "RateLimit +Inf", math.NaN(): "RateLimit NaN"} {
 		pitch := actorrep.ServerRPC0(func(actorrep.Call, *tent) error { return nil }, actorrep.RateLimit(rate, 1))
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.RPCs{"Pitch": pitch}), what)
 	}

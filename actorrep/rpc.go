@@ -139,7 +139,7 @@ func (d *definition) wireKind() uint8 {
 }
 
 // RPC is a remote procedure of actors of type A, a pointer to a struct. P is the type of its parameters: any type that
-// can be replicated; of a struct, all exported fields and embedded structs, with or without tags; its unexported fields are zero where it runs. Make it once, as a
+// can be replicated; of a struct, all exported fields and embedded structs, with or without tags; its unexported fields are zero when it runs at another end. Make it once, as a
 // package-level variable. It gets its name when its class is registered.
 type RPC[A Actor, P any] struct {
 	def   definition
@@ -186,7 +186,7 @@ func newRPC[A Actor, P any](kind rpcKind, f func(Call, A, P) error, options []RP
 	if limited := r.def.burst > 0; limited && kind != serverRPC {
 		r.def.err = errors.Join(r.def.err, errors.New("actorrep: RateLimit is for server procedures"))
 	} else if limited && !(r.def.rate > 0 && r.def.rate <= math.MaxFloat32) {
-		r.def.err = errors.Join(r.def.err, fmt.Errorf("actorrep: RateLimit %v must be above 0, in calls a second", r.def.rate))
+		r.def.err = errors.Join(r.def.err, fmt.Errorf("actorrep: RateLimit %v must be a number above 0, of calls a second", r.def.rate))
 	}
 	return r
 }

@@ -40,7 +40,7 @@ func (p *Peer) openWanted(late bool) {
 			continue
 		}
 		if !late && v.state == wanted {
-			v.reason = ReasonNone // it may be another one than in the last Step
+			v.reason = ReasonNone // it may have changed since the last Step
 		}
 		if room <= 0 || p.world.Counters.Opened-opened >= uint64(may) || p.waitsForOthers(v) {
 			p.turns.short[openings] = room <= 0 && !p.noRoom
@@ -48,6 +48,8 @@ func (p *Peer) openWanted(late bool) {
 			continue
 		}
 		bits, ok := p.openInOrder(v)
+		room -= bits // also of a parent whose component has no room
+		p.turns.had[openings] += bits
 		if !ok {
 			if p.ending[v.b.guid] == nil && !p.waitsForOthers(v) { // no channel, or no room in the packets under way
 				room, p.noRoom = 0, true
@@ -56,8 +58,6 @@ func (p *Peer) openWanted(late bool) {
 			continue
 		}
 		v.inOpening = false
-		room -= bits
-		p.turns.had[openings] += bits
 	}
 	p.holding = held
 	clear(kept[len(waiting):])

@@ -16,12 +16,12 @@ const (
 // turns shares bandwidth between kinds of traffic: while some of them want more than there is, these get as many bits each. Those that have had least go first in a Step.
 type turns struct {
 	had   [kinds]int  // bits in this Step
-	ahead [kinds]int  // bits before this Step more than the kind that had least, of those that wanted more
+	ahead [kinds]int  // bits before this Step beyond those of the kind that had least, of those that were short
 	short [kinds]bool // wants more than there was
 	late  bool        // in this Step openings come after updates
 }
 
-// first reports whether a kind other than updates goes before them in this Step: it wants little, or they have had more.
+// first reports whether a kind other than updates goes before them in this Step: it wasn't short in the last Step, or updates are ahead.
 func (t *turns) first(kind int) bool {
 	return t.ahead[kind] == 0 && (!t.short[kind] || t.ahead[updates] > 0)
 }
@@ -72,7 +72,7 @@ func (p *Peer) serveRest() {
 	t.end()
 }
 
-// serveHalves sends more of openings in several bunches and of changes larger than a packet, while there is bandwidth. Whose turn it ends is the last in the next one.
+// serveHalves sends more of openings in several bunches and of changes larger than a packet, while there is bandwidth. The view that got the last of the bandwidth goes last in the next turn.
 func (p *Peer) serveHalves() {
 	kept, last := p.halves[:0], 0
 	for _, v := range p.halves {

@@ -538,7 +538,7 @@ func (w *World) failed(err error) {
 // Step advances the world by one tick. On a server call it after the game's own step and before TickFlush: it finds what
 // has changed and sends it to the connections. On a client call it after TickDispatch: it tells the game what has
 // arrived since the last Step. now is the driver's time (driver.Driver.Time), or of another clock that never goes back.
-// Within what a Step calls, such as a notify, it does nothing, and Config.Failed is told once.
+// In what the World calls while it is at work, such as a notify, Init or Config.Failed, it does nothing, and Config.Failed is told once.
 func (w *World) Step(now time.Duration) {
 	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
 	w.enter()

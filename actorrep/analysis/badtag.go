@@ -11,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 )
 
-// BadTag finds net tags that Register refuses: it has the rules of package layout.
+// BadTag finds net tags that Register refuses, of those that Go reads as net tags: it has the rules of package layout.
 var BadTag = &analysis.Analyzer{
 	Name: "badtag",
 	Doc: `check net tags as World.Register does

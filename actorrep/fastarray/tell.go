@@ -70,7 +70,7 @@ func (l *List[T]) tidy() {
 }
 
 // NetTell is for package actorrep. It makes the callbacks for everything since the last time, in order of arrival, or
-// drops them. Only a client's list, which is a mirror even before anything has come, has it called.
+// drops them. Only a client's list has it called. It is a mirror from then on, also before anything has come.
 func (l *List[T]) NetTell(tell bool) {
 	l.mirror = true
 	if len(l.queue) == 0 {

@@ -39,7 +39,7 @@ type BufferConfig[T any] struct {
 	Capacity int
 }
 
-// firstCapacity is how many snapshots a new buffer has memory for: of a thing that rests there come no more.
+// firstCapacity is how many snapshots a new buffer has memory for: a thing that rests sends no more.
 const firstCapacity = 2
 
 // minSpacing is the least distance in time of two snapshots that are extrapolated.

@@ -103,7 +103,7 @@ func vector(t reflect.Type, offset uintptr) (elem reflect.Type, offsets []uintpt
 	if t.Kind() == reflect.Struct {
 		n, at = t.NumField, func(i int) (reflect.Type, uintptr) { return t.Field(i).Type, t.Field(i).Offset }
 		for i := range t.NumField() {
-			if _, tagged := t.Field(i).Tag.Lookup("net"); tagged {
+			if _, tagged, err := netTag(t.Field(i).Tag); tagged || err != nil { // flattenParts tells of the error
 				return nil, nil
 			}
 		}

@@ -232,7 +232,7 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 					return err
 				}
 			}
-			if f.Anonymous && f.Type.Kind() == reflect.Pointer && hasTag(f.Type.Elem()) {
+			if f.Anonymous && f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct && hasTag(f.Type.Elem()) {
 				return fmt.Errorf("%w: the fields of %v, embedded in %v as a pointer: embed the struct itself, or give the pointer a net tag", ErrKind, f.Type, t)
 			}
 			continue
@@ -303,12 +303,14 @@ func (l *Layout) FieldMask(name string) Mask {
 
 // PathMask is the units of a field, or of a part of one by its path, such as "Stats.Speed" or "Slots[2]"; 0 when there is none.
 func (l *Layout) PathMask(name string) Mask {
-	m, bit := Mask(0), 0
-	for u := range l.Leaves {
-		if rest, ok := strings.CutPrefix(u.Path, name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			m |= 1 << l.bits[bit]
+	m, named := Mask(0), func(u Unit) bool {
+		rest, ok := strings.CutPrefix(u.Path, name)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
+	for i, u := range l.Units {
+		if u.Path == name || named(u) || slices.ContainsFunc(u.Parts, named) {
+			m |= 1 << i
 		}
-		bit++
 	}
 	return m
 }

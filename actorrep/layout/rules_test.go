@@ -294,11 +294,13 @@ func TestTagErrors(t *testing.T) {
 		require.ErrorContains(t, err, c.text, "%T", c.v)
 	}
 	for tag, meant := range map[reflect.StructTag]bool{`Net:"q=1"`: true, `net: "q=1"`: true, `net "q=1"`: true, `net:q=1`: true, `net`: true, `json:"x" NET:""`: true,
-		`json:"net"`: false, `nets:""`: false, `json:"net: x"`: false, `json`: false, `a b`: false, ``: false} {
+		`json:"net"`: false, `nets:""`: false, `json:"net: x"`: false, `json`: false, `a b`: false, ``: false,
+		`json"x"`: false, `"x"`: false, `json:"a" "b"`: false, "json:\"x\"\tNet:\"\"": true, `json:"x",net:""`: true} {
 		own := reflect.StructField{Name: "Y", Type: reflect.TypeFor[int](), Tag: `net:""`}
 		typ := reflect.StructOf([]reflect.StructField{{Name: "X", Type: reflect.TypeFor[float64](), Tag: tag}, own})
 		in := reflect.StructOf([]reflect.StructField{{Name: "In", Type: typ, Tag: `net:""`}})
-		for _, build := range []func() (*Layout, error){func() (*Layout, error) { return Build(typ) }, func() (*Layout, error) { return Build(in) }, func() (*Layout, error) { return BuildValue(typ) }} {
+		vector := reflect.StructOf([]reflect.StructField{{Name: "In", Tag: `net:""`, Type: reflect.StructOf([]reflect.StructField{{Name: "X", Type: reflect.TypeFor[float64](), Tag: tag}, {Name: "Y", Type: reflect.TypeFor[float64]()}})}})
+		for _, build := range []func() (*Layout, error){func() (*Layout, error) { return Build(typ) }, func() (*Layout, error) { return Build(in) }, func() (*Layout, error) { return Build(vector) }, func() (*Layout, error) { return BuildValue(typ) }} {
 			if _, err := build(); meant {
 				require.ErrorIs(t, err, ErrTag, "%s", tag)
 				require.ErrorContains(t, err, "isn't a net tag to Go")
@@ -325,6 +327,11 @@ func TestTagErrors(t *testing.T) {
 		B bool     `net:""`
 	}]())
 	require.NoError(t, err, "64 units are as many as there may be")
+	_, err = Build(reflect.TypeFor[struct {
+		*pointed
+		A int `net:""`
+	}]())
+	require.NoError(t, err)
 }
 
 // TestPathMask: a field's units, and those of a part by its path.
@@ -338,7 +345,23 @@ func TestPathMask(t *testing.T) {
 	for path, want := range map[string]Mask{"A": 0b11, "A.N": 1, "A.M": 2, "B": 0b1100, "B[1]": 0b1000, "C": 1 << 4, "C[8]": 1 << 4, "": 0, "a": 0, "A.": 0, "A.O": 0, "B[2]": 0, "C[": 0} {
 		require.Equal(t, want, l.PathMask(path), path)
 	}
+	fields := []reflect.StructField{}
+	for i := range 40 { // so many that the numbers among them share units
+		fields = append(fields, reflect.StructField{Name: fmt.Sprint("B", i), Type: reflect.TypeFor[bool](), Tag: `net:""`}, reflect.StructField{Name: fmt.Sprint("S", i), Type: reflect.TypeFor[string](), Tag: `net:""`})
+	}
+	l, err = Build(reflect.StructOf(fields))
+	require.NoError(t, err)
+	for _, f := range fields {
+		require.NotZero(t, l.FieldMask(f.Name))
+		require.Equal(t, l.FieldMask(f.Name), l.PathMask(f.Name), f.Name)
+	}
+	for _, u := range l.Units {
+		require.NotZero(t, l.PathMask(u.Path), u.Path)
+	}
 }
+
+// pointed is embedded by pointer, and is no struct.
+type pointed int
 
 // tagged is embedded by pointer.
 type tagged struct {

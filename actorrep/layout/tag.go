@@ -77,16 +77,17 @@ func netTag(tag reflect.StructTag) (own string, ok bool, err error) {
 		return own, true, nil
 	}
 	for rest := string(tag); ; {
-		rest = strings.TrimLeft(rest, " ")
+		rest = strings.TrimLeft(rest, " \t\r\n,;")
 		key := rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !strings.ContainsRune(" :=\"", r) }))]
 		if strings.EqualFold(key, "net") {
 			return "", false, fmt.Errorf("`%s` isn't a net tag to Go; write net:\"q=0.01\", in lower case, with quotes and without a space", tag)
 		}
-		value, err := strconv.QuotedPrefix(strings.TrimPrefix(rest[len(key):], ":"))
-		if err != nil {
+		after, colon := strings.CutPrefix(rest[len(key):], ":")
+		value, err := strconv.QuotedPrefix(after)
+		if !colon || err != nil {
 			return "", false, nil
 		}
-		rest = rest[len(key)+1+len(value):]
+		rest = after[len(value):]
 	}
 }
 
