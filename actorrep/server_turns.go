@@ -13,7 +13,7 @@ const (
 	kinds
 )
 
-// turns shares bandwidth between kinds of traffic: while some of them want more than there is, these get as many bits each. Those that have had least go first in a Step.
+// turns shares bandwidth between kinds of traffic: while some of them want more than there is, these get about as many bits each. Those that have had least go first in a Step.
 type turns struct {
 	had   [kinds]int  // bits in this Step
 	ahead [kinds]int  // bits before this Step beyond those of the kind that had least, of those that were short
@@ -45,8 +45,9 @@ func (t *turns) end() {
 func (p *Peer) serveFirst() {
 	t := &p.turns
 	if len(p.opening) > 0 {
-		t.late = !t.first(openings)
-		p.openWanted(t.late)
+		if t.late = !t.first(openings); !t.late {
+			p.openWanted(false)
+		}
 	}
 	if t.first(halves) {
 		p.serveHalves()
@@ -56,17 +57,16 @@ func (p *Peer) serveFirst() {
 // serveRest does so with the bandwidth that updates have left, and ends the Step's turns.
 func (p *Peer) serveRest() {
 	t := &p.turns
-	if len(p.opening)|len(p.halves) > 0 && !t.short[updates] && p.out.budget() > 0 {
-		before := t.ahead[halves] < t.ahead[openings]
-		if before {
-			p.serveHalves()
-		}
-		if t.late && len(p.opening) > 0 {
-			p.openWanted(false)
-		}
-		if !before {
-			p.serveHalves()
-		}
+	left := len(p.opening)|len(p.halves) > 0 && !t.short[updates] && p.out.budget() > 0
+	before := t.ahead[halves] < t.ahead[openings]
+	if left && before {
+		p.serveHalves()
+	}
+	if t.late {
+		p.openWanted(!left)
+	}
+	if left && !before {
+		p.serveHalves()
 	}
 	t.short[openings] = t.short[openings] && len(p.opening) > 0
 	t.end()
