@@ -17,13 +17,7 @@ func TestTooFarIsToldOnce(t *testing.T) {
 		cfg.Stall, cfg.DropAfter = policy, 3*time.Second
 		w := newWorld(t, 5, cfg, netsim.Settings{Lag: 20 * ms, Jitter: 5 * ms})
 		p := w.players[1]
-		path := func(lag time.Duration) {
-			for i, l := range []**netsim.Link{&p.up, &p.down} {
-				var err error
-				*l, err = netsim.NewLink(netsim.Settings{Lag: lag, Jitter: 10 * ms}, uint64(i))
-				require.NoError(t, err)
-			}
-		}
+		path := func(lag time.Duration) { w.setPath(p, netsim.Settings{Lag: lag, Jitter: 10 * ms}) }
 		path(250 * ms)
 		w.start()
 		w.until("drop", time.Minute, func() bool { return w.host.Stats().Drops == 1 })
@@ -54,13 +48,7 @@ func TestFartherOfTwoIsToldOnce(t *testing.T) {
 		cfg.Stall, cfg.DropAfter = policy, 4*time.Second
 		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 500 * ms, Jitter: 10 * ms})
 		p := w.players[1]
-		path := func(lag time.Duration) {
-			for i, l := range []**netsim.Link{&p.up, &p.down} {
-				var err error
-				*l, err = netsim.NewLink(netsim.Settings{Lag: lag, Jitter: 10 * ms, Loss: 5}, uint64(i))
-				require.NoError(t, err)
-			}
-		}
+		path := func(lag time.Duration) { w.setPath(p, netsim.Settings{Lag: lag, Jitter: 10 * ms, Loss: 5}) }
 		path(700 * ms)
 		w.start()
 		w.until("drop", 3*time.Minute, func() bool { return w.host.Stats().Drops == 1 })

@@ -18,11 +18,7 @@ func TestHostThatPausesDropsNobody(t *testing.T) {
 					cfg := config(3)
 					cfg.Stall, cfg.DropAfter = policy, after
 					w := newWorld(t, 5, cfg, netsim.Settings{Lag: 20 * ms, Jitter: 5 * ms})
-					for i, path := range []**netsim.Link{&w.players[2].up, &w.players[2].down} {
-						var err error
-						*path, err = netsim.NewLink(netsim.Settings{Lag: 80 * ms, Jitter: 20 * ms}, uint64(i))
-						require.NoError(t, err)
-					}
+					w.setPath(w.players[2], netsim.Settings{Lag: 80 * ms, Jitter: 20 * ms})
 					w.start()
 					w.playTo(100, time.Minute)
 					for range 20 {

@@ -119,6 +119,15 @@ func newWorld(t testing.TB, seed uint64, cfg HostConfig, net netsim.Settings) *w
 }
 
 // push is a transport over a netsim.Link.
+// setPath gives a player's two links other settings. What is under way is lost.
+func (w *world) setPath(p *player, net netsim.Settings) {
+	for i, l := range []**netsim.Link{&p.up, &p.down} {
+		var err error
+		*l, err = netsim.NewLink(net, uint64(i))
+		require.NoError(w.t, err)
+	}
+}
+
 type push struct{ l *netsim.Link }
 
 func (p push) Send(now time.Duration, pkt []byte) error { p.l.Push(now, pkt); return nil }
