@@ -173,7 +173,7 @@ func (p *program) told(err error) {
 			e := of.Peer.User.(*end)
 			e.toldOf[t.GUID()]++
 			return
-		case of.Name == "tell" && t.calls != nil && t.calls.from == of.Peer.User:
+		case of.Name == "tell" && of.Peer != nil && t.calls != nil && t.calls.from == of.Peer.User:
 			t.calls.Told()
 			return
 		case of.Name == "ask" && t.end != nil:
