@@ -21,8 +21,8 @@
 // A larger delay hides a longer round trip to the host; a DelayPolicy adapts it. When it grows, the turns in between
 // have no commands. When it shrinks, commands wait for the next turn that isn't sealed.
 //
-//   - Redundancy: every packet repeats everything unacked, so a lost packet costs no round trip. A peer that is more than
-//     4 packets behind gets the log in a window instead, resent on timeouts.
+//   - Redundancy: every packet repeats everything unacked, so a lost packet costs no round trip. Commands that don't fit one packet go on in the
+//     next, and new ones have a packet of their own. A peer that is more than 4 packets behind gets the log in a window instead, resent on timeouts.
 //   - Stalls: when a player's commands are missing, Wait stops the game, and drops the player in the end; Substitute
 //     continues without them. With both, DropAfter and StallPercent bound the time for which a player may stop the game,
 //     over all its sessions. A dropped player waits longer each time before it may rejoin (RejoinAfter). To let players

@@ -126,3 +126,22 @@ func TestAllAreLate(t *testing.T) {
 	run(3 * time.Second)
 	require.Greater(t, w.host.Stats().Substituted, before+20)
 }
+
+// TestMoreThanAPacketUnderWay: where the commands of a round trip don't fit a packet the game goes on at its pace.
+func TestMoreThanAPacketUnderWay(t *testing.T) {
+	for _, c := range []struct {
+		packet, input, rate int
+		lag, loss           int
+	}{{255, 150, 150, 150, 0}, {255, 150, 50, 150, 5}, {1100, 500, 200, 150, 5}} {
+		cfg := config(2)
+		cfg.MaxPacket, cfg.MaxInput, cfg.InputRate = c.packet, c.input, c.rate
+		w := newWorld(t, 1, cfg, netsim.Settings{Lag: time.Duration(c.lag) * ms, Loss: float64(c.loss)})
+		w.start()
+		for _, p := range w.players {
+			p.stuffed = true
+		}
+		from := w.host.Turn()
+		w.run(20 * time.Second)
+		require.Greater(t, w.host.Turn()-from, int64(20*20*85/100), "%+v", c)
+	}
+}

@@ -179,6 +179,7 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) 
 		return ErrAhead
 	}
 	plays := h.active>>player&1 != 0 && !c.joining && in.life == c.life
+	plays = plays && in.first <= c.received // what is behind a gap comes again
 	if plays && h.overBudget(c, &in) {
 		return ErrOversize
 	}
@@ -214,8 +215,7 @@ func (h *Host) overBudget(c *client, in *input) bool {
 	return false
 }
 
-// takeInputs keeps those that are next. A peer begins with the first we haven't acked, so there
-// are no gaps.
+// takeInputs keeps those that are next.
 func (h *Host) takeInputs(c *client, in *input) {
 	r := wire.Reader{P: in.inputs}
 	for turn := in.first; turn < in.first+int64(in.count); turn++ {

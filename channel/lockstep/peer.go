@@ -80,7 +80,8 @@ type Peer struct {
 	data    []byte // of input t at t%slots
 	sealed  int64  // next turn to seal
 	acked   int64  // the host has all inputs before
-	inSent  int64  // by a reliable transport, so were all before
+	inSent  int64  // where the next packet of them goes on; 0 with those that aren't acked
+	inNew   int64  // all before were sent
 
 	hashes   [hashWindow]uint64 // of turn t at t%hashWindow
 	hashNext int64              // the host has all hashes before, or won't get them
@@ -257,7 +258,7 @@ func (p *Peer) own(e *Event) {
 	case e.Kind == Joined && e.Value >= p.welcome.life:
 		p.life = e.Value
 		p.sealed = p.next + int64(p.delay)
-		p.acked, p.inSent = p.sealed, p.sealed
+		p.acked, p.inSent, p.inNew = p.sealed, p.sealed, p.sealed
 		p.pending = p.pending[:0]
 		p.inputs.Reset()
 		p.budget.begin(&p.cfg.Config)

@@ -276,31 +276,50 @@ func (p *Peer) open(typ packetType) []byte {
 }
 
 // sendInput sends all inputs and hashes that the host lacks, as far as they fit, oldest
-// first; by a reliable transport those that weren't sent.
+// first; by a reliable transport those that weren't sent. When they don't fit, the next packet goes on with the rest, and inputs that were never sent have one of their own:
+// the host would wait for them.
 func (p *Peer) sendInput(now time.Duration) {
-	first, firstHash := p.acked, p.hashNext
-	if p.reliable {
-		first, firstHash = max(first, p.inSent), max(firstHash, p.hashSent)
-	}
 	limit := packetLimit(p.transport, p.cfg.MaxPacket)
 	if limit < p.cfg.MaxInput+headerBytes {
 		p.fail(ErrPacketSize)
 		return
 	}
+	firstHash := max(p.hashNext, p.hashSent)
+	if n := p.next - p.hashNext; !p.reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
+		firstHash = p.next // all that aren't acked go together, but not in each packet
+	}
+	end, endHash, ok := p.sendInputs(now, max(p.acked, p.inSent), firstHash, limit)
+	if !ok {
+		return
+	}
+	p.inSent, p.hashSent, p.unsaid = end, endHash, 0
+	p.news = p.reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
+	if p.reliable {
+		return
+	}
+	if p.inNew = max(p.inNew, end); p.inNew < p.sealed && p.life != 0 {
+		if end, _, ok := p.sendInputs(now, p.inNew, p.next, limit); ok {
+			p.inNew = end
+		}
+	}
+	if end == p.sealed {
+		p.inSent = 0 // from the first one that isn't acked
+	}
+	if endHash == p.next {
+		p.hashSent = 0
+	}
+}
+
+// sendInputs sends a packet of inputs and hashes from some turns on, and returns which didn't fit.
+func (p *Peer) sendInputs(now time.Duration, first, firstHash int64, limit int) (end, endHash int64, ok bool) {
 	in := input{received: p.position(), executed: p.next, life: p.life, first: first, stamp: p.stamp, hold: noHold}
 	if held := (now - p.stampAt).Milliseconds(); p.stamped && held < noHold {
 		in.hold = uint16(max(held, 0))
 	}
 	pkt := in.appendHead(p.open(typeInput))
-	pkt, end := p.appendInputs(pkt, first, limit)
-	if n := p.next - p.hashNext; !p.reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
-		firstHash = p.next // all that aren't acked go together, but not in each packet
-	}
-	pkt, endHash := p.appendHashes(pkt, firstHash, limit)
-	if p.send(now, pkt) {
-		p.inSent, p.hashSent, p.unsaid = end, endHash, 0
-		p.news = p.reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
-	}
+	pkt, end = p.appendInputs(pkt, first, limit)
+	pkt, endHash = p.appendHashes(pkt, firstHash, limit)
+	return end, endHash, p.send(now, pkt)
 }
 
 // appendInputs leaves room for a hash.

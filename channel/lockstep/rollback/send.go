@@ -141,17 +141,39 @@ func (s *Session) send(to int) {
 
 // section appends the inputs of a player that another lacks, as far as there is room.
 func (s *Session) section(b []byte, limit, to, of int) []byte {
-	in, first := &s.players[of].inputs, s.players[to].next[of]
-	if first >= in.next || first < in.next-inputFrames || len(b)+sectionHead > limit {
+	in, pl := &s.players[of].inputs, &s.players[to]
+	acked := pl.next[of]
+	if acked >= in.next || acked < in.next-inputFrames || len(b)+sectionHead > limit {
 		return b
 	}
-	start := len(b)
+	start, first := len(b), goOn(acked, pl.onward[of])
 	b = binary.AppendUvarint(append(b, byte(of)), uint64(first))
 	b, n := appendInputs(b, limit, in.zero, first, in.next-first, func(f int64) []byte { return in.at(in.ring, f) })
 	if n == 0 {
 		return b[:start]
 	}
+	pl.onward[of] = rest(first+int64(n), in.next)
 	return b
+}
+
+// goOnFrames is how far beyond what is acked a packet of inputs begins at most.
+const goOnFrames = 64
+
+// goOn is the frame that a packet of inputs begins with: the first that isn't acked, or onward, the rest of the packet before, so that what has no room in one packet
+// doesn't wait for an ack.
+func goOn(acked, onward int64) int64 {
+	if onward > acked && onward < acked+goOnFrames {
+		return onward
+	}
+	return acked
+}
+
+// rest is the frame behind those of a packet, or 0 when that had all there are.
+func rest(behind, end int64) int64 {
+	if behind == end {
+		return 0
+	}
+	return behind
 }
 
 func (s *Session) give(t lockstep.Transport, b []byte) {

@@ -51,6 +51,7 @@ type player struct {
 	there     bool          // something was heard of it
 	frame     int64
 	next      [MaxPlayers]int64 // how far it has everybody's inputs
+	onward    [MaxPlayers]int64 // see rest
 	dropping  uint8             // whom it knows to be silent
 	out       bool              // dropped: its inputs are zeros from frame inputs.next on
 	left      bool              // it said that its game has ended, and needs nothing more

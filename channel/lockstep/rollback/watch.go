@@ -24,6 +24,7 @@ type finalLog struct {
 type watcher struct {
 	transport lockstep.Transport
 	next      int64 // the frame that it needs; below 0 until it has said so
+	onward    int64 // see rest
 	behind    bool
 	heard     time.Duration
 	again     time.Duration // when it gets a packet although it isn't heard any more
@@ -56,7 +57,7 @@ func (s *Session) sendFinal(i int) {
 	l := &s.log
 	w := &l.watchers[i]
 	end, oldest := l.next-int64(s.cfg.SpectatorDelay), max(0, l.next-logFrames)
-	kind, first := byte(finalInputs), w.next
+	kind, first := byte(finalInputs), goOn(w.next, w.onward)
 	if w.next < oldest {
 		kind, first = finalGone, oldest
 		if !w.behind {
@@ -74,7 +75,9 @@ func (s *Session) sendFinal(i int) {
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(first))
 	if kind == finalInputs && w.next < end {
-		b, _ = appendInputs(b, limit, l.zero, w.next, end-w.next, l.at)
+		n := 0
+		b, n = appendInputs(b, limit, l.zero, first, end-first, l.at)
+		w.onward = rest(first+int64(n), end)
 	}
 	s.packet = b
 	s.give(w.transport, b)
@@ -104,8 +107,9 @@ type Watcher struct {
 	agreement uint32
 	transport lockstep.Transport
 	frame     int64
-	next      int64  // the first frame without inputs
-	ring      []byte // from frame on
+	next      int64               // the first frame without inputs
+	ring      []byte              // from frame on
+	early     [watcherFrames]bool // has come before next; by frame, as ring
 	advancing [][]byte
 	packet    []byte
 	sentAt    time.Duration
@@ -164,11 +168,15 @@ func (w *Watcher) Receive(_ time.Duration, p []byte) error {
 		return ErrMalformed
 	}
 	v.each(len(w.zero), w.zero, func(i int, b []byte) {
-		if first+int64(i) == w.next && w.next < w.frame+watcherFrames { // what finds no room comes again
-			copy(w.at(w.next), b)
-			w.next++
+		if f := first + int64(i); f >= w.next && f < w.frame+watcherFrames { // what finds no room comes again
+			copy(w.at(f), b)
+			w.early[f%watcherFrames] = true
 		}
 	})
+	for w.next < w.frame+watcherFrames && w.early[w.next%watcherFrames] {
+		w.early[w.next%watcherFrames] = false
+		w.next++
+	}
 	return nil
 }
 
