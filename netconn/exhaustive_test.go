@@ -1,8 +1,8 @@
 package netconn
 
 import (
+	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -180,16 +180,15 @@ func play(cfg Config, sequence []int) (d *duel, ok bool) {
 	return d, true
 }
 
+var exhaustiveDepth = flag.Int("depth", 6, "how many things happen in each sequence of TestExhaustive")
+
 // TestExhaustive plays every sequence of what can happen to three reliable bunches and their acks, up to a depth: sends,
 // deliveries, losses, duplicates, overtaking, time. At each step what came is a prefix of what was sent, each packet has one
 // fate, in order; and once the network is good all arrives, once.
 func TestExhaustive(t *testing.T) {
-	depth := 6
-	switch {
-	case testing.Short():
+	depth := *exhaustiveDepth
+	if testing.Short() {
 		depth = 4
-	case os.Getenv("CI") != "":
-		depth = 7
 	}
 	for name, cfg := range map[string]Config{"unreal": {Protocol: Unreal51()}, "reorder window": {ReorderWindow: 30 * time.Millisecond},
 		"copies": {Redundancy: Redundancy{Copies: 1}}} {

@@ -177,7 +177,7 @@ func TestStranger(t *testing.T) {
 
 // TestAway is TestKept with a store that goes away from all or some.
 func TestAway(t *testing.T) {
-	n := seedsToPlay(*keptSeeds, 12, 3)
+	n := seedsToPlay(*keptSeeds, 6, 3)
 	var rounds, granted uint64
 	ended := 0
 	for seed := *first; seed < *first+uint64(n); seed++ {

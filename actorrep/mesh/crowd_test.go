@@ -249,7 +249,7 @@ func (g *crowd) parts(zone int) int { return len(g.values[zone].parts) }
 func TestSplitSettles(t *testing.T) {
 	seeds := uint64(1)
 	if os.Getenv("CI") != "" && !testing.Short() {
-		seeds = 5
+		seeds = 2
 	}
 	for _, c := range []struct {
 		home, others    int
@@ -310,7 +310,7 @@ func TestSplitSettles(t *testing.T) {
 func TestCrowdSettles(t *testing.T) {
 	seeds := uint64(3)
 	if os.Getenv("CI") != "" && !testing.Short() {
-		seeds = 10
+		seeds = 5
 	}
 	for _, c := range []struct {
 		home, others int

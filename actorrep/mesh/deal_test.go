@@ -24,7 +24,7 @@ func drawDeals(seed uint64) simtest.Script {
 
 // TestDeals is TestKept with sheep that deal by Keeper.Deal, at whichever servers they are: gold is neither lost nor doubled, and all is settled in the end.
 func TestDeals(t *testing.T) {
-	n := seedsToPlay(*keptSeeds, 12, 4)
+	n := seedsToPlay(*keptSeeds, 6, 4)
 	trades, dealt, back, restored := 0, 0, 0, 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playPlain(drawDeals(seed), nil)

@@ -112,7 +112,7 @@ func TestDurableWrites(t *testing.T) {
 // TestDurable: servers crash, with a store that loses ops and answers, and no checkpoint is ever written: what has changed in a durable field is there after a take-over if it was set a third of a second
 // before the crash and the store is well, and is in the store in the end in any case.
 func TestDurable(t *testing.T) {
-	n := seedsToPlay(*keptSeeds, 10, 2)
+	n := seedsToPlay(*keptSeeds, 5, 2)
 	restored := 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		s := drawKept(seed)

@@ -92,10 +92,12 @@ type planted struct {
 	keeperFault
 }
 
-// expectFound plays each fault with seeds until one finds it; the first few only, unless CI is set.
+var whole = flag.Bool("whole", false, "plants all faults and has things go wrong at each op of the store, where else some are and at some")
+
+// expectFound plays each fault with seeds until one finds it; the first few only, unless -whole is given.
 func expectFound(t *testing.T, plants []planted, few int, play func(seed uint64, p planted) simtest.Result) {
 	const seeds = 60
-	if os.Getenv("CI") == "" || testing.Short() {
+	if !*whole {
 		plants = plants[:few]
 	}
 	for _, p := range plants {
@@ -696,7 +698,7 @@ var (
 // TestKept plays a world of zones whose servers crash, restart, stand still, are cut off and have wrong clocks, with a store that is slow, late and leaves open what happened: each actor has
 // one authority at any time, what the store has said that it has is never lost, gold is neither lost nor doubled, all zones and players come back.
 func TestKept(t *testing.T) {
-	n := seedsToPlay(*keptSeeds, 20, 3)
+	n := seedsToPlay(*keptSeeds, 10, 3)
 	var took []time.Duration
 	restored, trades, ended := 0, 0, 0
 	seeds := []uint64{118, 456} // they have found what others hadn't
@@ -750,7 +752,7 @@ func TestTakeOver(t *testing.T) {
 func TestLeave(t *testing.T) {
 	var took []time.Duration
 	all := []uint64{29} // in which a player was on the way
-	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 40, 5)); seed++ {
+	for seed := *first; seed < *first+uint64(seedsToPlay(*seeds, 20, 5)); seed++ {
 		all = append(all, seed)
 	}
 	for _, seed := range all {
@@ -858,7 +860,7 @@ func TestCrowdsAreSplit(t *testing.T) {
 	}
 	seeds := uint64(1)
 	if os.Getenv("CI") != "" && !testing.Short() {
-		seeds = 5
+		seeds = 2
 	}
 	for seed := *first; seed < *first+seeds; seed++ {
 		split, handed := play(seed, 2*time.Second, 10)

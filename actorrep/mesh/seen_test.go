@@ -71,7 +71,7 @@ func (v *sight) look(t *testing.T) {
 // TestSplitLeavesNoHole: while zones are split, handed and merged all the time, a player sees what is near its actor, without a moment in which it isn't there: its server mirrors for Linger what was its own.
 func TestSplitLeavesNoHole(t *testing.T) {
 	splits, merges, handed, looks := uint64(0), uint64(0), uint64(0), 0
-	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 10, 2)); seed++ {
+	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 5, 2)); seed++ {
 		s := quietPlain(seed)
 		s.Servers, s.Clients, s.Run = 5, 8, 20*time.Second
 		s.Set("store", "1")

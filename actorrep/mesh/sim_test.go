@@ -524,7 +524,7 @@ func (c *simClient) Tick(now time.Time) error {
 }
 
 var (
-	seeds = flag.Int("seeds", 0, "seeds of the simulation; default 50, and 400 with CI set")
+	seeds = flag.Int("seeds", 0, "seeds of the simulation; default 50, and 200 with CI set")
 	first = flag.Uint64("first", 1, "the first of them")
 )
 
@@ -542,7 +542,7 @@ func seedsToPlay(asked, long, short int) int {
 // TestSimulated plays meshes with crashes, pauses, partitions, and packets that are lost, late and doubled: a player is one server's at any time, its state is what it was, each input and each
 // note comes once and in order, and in the end everybody plays somewhere.
 func TestSimulated(t *testing.T) {
-	n := seedsToPlay(*seeds, 400, 50)
+	n := seedsToPlay(*seeds, 200, 50)
 	var sum tally
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playMesh(drawMesh(seed))

@@ -96,7 +96,7 @@ func (g *plain) untold() string {
 
 // TestTold is TestKept with clients that ask for things: what a client was told that is done isn't lost by a take-over, nothing is done twice, and in the end everything is done and told.
 func TestTold(t *testing.T) {
-	n := seedsToPlay(*keptSeeds, 12, 3)
+	n := seedsToPlay(*keptSeeds, 6, 3)
 	told, restored := 0, 0
 	for seed := *first; seed < *first+uint64(n); seed++ {
 		r, g := playPlain(drawTold(seed), nil)

@@ -8,7 +8,7 @@ import (
 // TestKeptWeighed is TestKept with zones that go by what their actors weigh, sixteen for each server, so that they change hands while servers crash, stand still and are cut off.
 func TestKeptWeighed(t *testing.T) {
 	handed, restored := uint64(0), 0
-	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 20, 3)); seed++ {
+	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 10, 3)); seed++ {
 		s := drawKept(seed)
 		r, g := playPlain(s, func(g *plain) {
 			g.zones = 4
@@ -59,7 +59,7 @@ func crowded(g *plain) {
 // TestKeptSplit is TestKept with zones, one or four for each server, that are split, merged and handed by the game while servers crash, stand still and are cut off: in the end all have the table that the store has.
 func TestKeptSplit(t *testing.T) {
 	handed, splits, merges, restored := uint64(0), uint64(0), uint64(0), 0
-	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 20, 6)); seed++ {
+	for seed := *first; seed < *first+uint64(seedsToPlay(*keptSeeds, 10, 6)); seed++ {
 		s := drawKept(seed)
 		if seed%3 == 0 {
 			s = drawAway(seed)

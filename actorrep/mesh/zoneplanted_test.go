@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"os"
 	"testing"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -82,7 +81,7 @@ func TestZonesPlanted(t *testing.T) {
 		{what: "it forgets a call that waits", each: func(s *zoneServer) { s.zone.held = nil }},
 	}
 	seeds := uint64(20)
-	if os.Getenv("CI") == "" || testing.Short() {
+	if !*whole {
 		plants = plants[:3]
 	}
 	for _, p := range plants {

@@ -109,14 +109,14 @@ func (s *course) isInStep(d time.Duration, most float64, less time.Duration, for
 	require.Less(s.T, wait, less, what)
 }
 
-var manySeeds = flag.Int("seeds", 0, "seeds of each test in virtual time; default some, and 100 with CI set")
+var manySeeds = flag.Int("seeds", 0, "seeds of each test in virtual time; default some, and 50 with CI set")
 
 func seeds(short int) int {
 	if *manySeeds > 0 {
 		return *manySeeds
 	}
 	if os.Getenv("CI") != "" {
-		return 100
+		return 50
 	}
 	return short
 }

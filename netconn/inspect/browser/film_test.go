@@ -637,14 +637,14 @@ func TestKeySaves(t *testing.T) {
 }
 
 // TestFilmOfAHundred opens the film of a game of 100 players, goes through it by links, Steps and dragging, and logs how long the page takes for
-// each. With the variable CI set it is the film of half a minute.
+// each. With the variable CI set it is the film of ten seconds.
 func TestFilmOfAHundred(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100 players take some seconds")
 	}
 	length := 3 * time.Second
 	if os.Getenv("CI") != "" {
-		length = 30 * time.Second
+		length = 10 * time.Second
 	}
 	file, client := film(t, 100, length)
 	info, err := os.Stat(file)
