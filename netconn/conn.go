@@ -119,7 +119,7 @@ type flow struct {
 	owed                  int64         // our newest packet with acks that were due; bunch.NoPacket: none
 	inTick                bool          // no packet info yet in this tick
 	lossNews              bool          // the next packet reports a loss
-	ackedAt               time.Duration // when the newest packet left that the packet at hand acks
+	ackedAt               time.Duration // when the newest packet acked by the one at hand was sent, if packets before that are missing
 	unanswered            bool          // the peer was heard since our newest packet left
 	answers               uint8         // packets beyond a full window because the peer was heard, since the last fate
 	probes                int           // tail probes since the last ack

@@ -105,13 +105,15 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	if c.coder != nil {
 		c.coder.heard = c.notify.ID(h)
 	}
-	fresh := c.notify.Delta(h) > 0
+	ahead := c.notify.Delta(h)
+	fresh := ahead > 0
 	c.flow.unanswered = c.flow.unanswered || fresh
 	heard := fresh || c.notify.Again(h)
 	if heard {
 		c.flow.lastReceive = c.now // whether it is processed or not
 	}
-	if id := c.notify.AckedID(h); id >= c.first && id < c.sentPackets.next {
+	c.flow.ackedAt = 0
+	if id := c.notify.AckedID(h); ahead > 1 && id >= c.first && id < c.sentPackets.next {
 		c.flow.ackedAt = c.packetAt(id).at
 	}
 	delta, process := c.notify.Update(h, (*fates)(c))

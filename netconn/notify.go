@@ -62,7 +62,7 @@ type note struct {
 // only those of reliable bunches, as long as their channels are there. What is in flight already may be copied into a few probes beyond that.
 func (c *Conn) notesFull() bool { return c.noteTail-c.noteHead >= c.mostNotes }
 
-// mostNotes is how many that are.
+// mostNotes is the count from which notesFull is true.
 func mostNotes(maxMemory int) int64 {
 	ring := int64(1) << (bits.Len(uint(maxMemory/8/int(unsafe.Sizeof(note{})))) - 1)
 	return ring - ring/8
@@ -142,7 +142,7 @@ func (f *fates) PacketAcked(id int64) {
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
 	owed := p.notes > 0 || p.probe                // nobody owes an ack for an empty packet: it waits for the next
-	overdue := c.flow.ackedAt-p.at > c.patience() // its first ack was lost
+	overdue := c.flow.ackedAt-p.at > c.patience() // its first ack was in a packet that is missing
 	if lost || overdue {
 		rtt = 0
 	} else if owed || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 {

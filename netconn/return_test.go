@@ -202,3 +202,43 @@ func TestLostAcksMeasureNoRoundTrip(t *testing.T) {
 		require.Less(t, l.conns[0].Stats().RTT, 500*time.Millisecond, "KeepAlive %v", keepAlive)
 	}
 }
+
+// TestSlowPeerIsMeasured: what waits in a peer's socket for its next tick is acked with newer packets, and measures a round trip nevertheless.
+func TestSlowPeerIsMeasured(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 50 * time.Millisecond}), 1, func(_ int, c *Config) { c.Timeout = -1 })
+	l.control()
+	chs := [2]*channel.Channel{l.open(0), l.open(1)}
+	say := func(i int) {
+		_, err := chs[i].SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: l.now < time.Second, NoMerge: true})
+		require.NoError(t, err)
+	}
+	run := func(d, tick time.Duration) {
+		for end := l.now + d; l.now < end; {
+			l.now += l.tick
+			for i, c := range l.conns {
+				if i == 1 && l.now < l.next {
+					continue
+				}
+				received := c.Counters.PacketsReceived
+				for p, ok := l.links[1-i].Pop(l.now); ok; p, ok = l.links[1-i].Pop(l.now) {
+					require.NoError(t, c.ReceivedPacket(l.now, p))
+				}
+				c.PostTickDispatch(l.now)
+				if i == 1 {
+					l.next = l.now + tick
+					say(1)
+				} else if c.Counters.PacketsReceived > received {
+					say(0)
+				}
+				c.Tick(l.now)
+			}
+		}
+	}
+	run(5*time.Second, l.tick)
+	require.Less(t, l.conns[0].Stats().RTT, 200*time.Millisecond)
+	for _, link := range l.links {
+		require.NoError(t, link.Set(netsim.Settings{Lag: 300 * time.Millisecond}))
+	}
+	run(30*time.Second, 2*time.Second)
+	require.Greater(t, l.conns[0].Stats().RTT, 600*time.Millisecond)
+}
