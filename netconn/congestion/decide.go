@@ -451,7 +451,7 @@ func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	}
 	a.steps, a.doubt = startSteps{}, doubt{}
 	if first && !lossy {
-		a.doubt = doubt{delay: a.queue.delay(), apart: a.sendGap, last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
+		a.doubt = doubt{delay: a.queue.delay(), sendGap: a.sendGap, last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
 	}
 	a.leapt(now)
 	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false

@@ -54,6 +54,9 @@ type steadyTick struct {
 	n    uint32
 }
 
+// slowestTick is the longest pace that ticks may have: several long pauses behind each other aren't one.
+const slowestTick = 4 * time.Second
+
 // idleTick lets a loop of one tick a second have all of its rate at once: a tick is worth twice that.
 const idleTick = time.Second / 2
 
@@ -61,7 +64,7 @@ func (s *steadyTick) add(gap time.Duration, idle bool) {
 	if idle {
 		gap = min(gap, idleTick)
 	}
-	s.gaps[s.n%3] = uint32(min(gap/time.Millisecond, 1<<31))
+	s.gaps[s.n%3] = uint32(min(gap, slowestTick) / time.Millisecond)
 	s.n++
 }
 

@@ -136,6 +136,10 @@ func TestGoodBadTurns(t *testing.T) {
 				g.Tick(now)
 			}
 			require.LessOrEqual(t, run(1), int(time.Second/interval), "ticks of %v, good %v", tick, good)
+			for range 5 {
+				now += time.Minute
+				require.LessOrEqual(t, run(1), int(slowestTick/GoodInterval)+1, "a pause; ticks of %v, good %v", tick, good)
+			}
 		}
 	}
 }
@@ -196,6 +200,16 @@ func TestIdleTicksGatherNoCredit(t *testing.T) {
 			require.Greater(t, a.creditLimit(), 55_000.0) // what is in flight bounds it besides
 		} else {
 			require.Greater(t, c.Budget(now), 55_000)
+		}
+		for range 5 { // pauses aren't the pace of a loop, however many there are
+			for c.Budget(now) > 0 {
+				c.OnSent(now, id, 100)
+				c.OnAck(now, id, 100, 50*time.Millisecond)
+				id++
+			}
+			now += time.Minute
+			c.Tick(now)
+			require.LessOrEqual(t, c.Budget(now), 2*4*30_000+1, "%T", c)
 		}
 	}
 }

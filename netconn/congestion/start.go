@@ -78,7 +78,7 @@ func (s *startSteps) excuse(l *lossTest) bool {
 // in it as long, and longer.
 type doubt struct {
 	delay   time.Duration // that ended the start; 0: there is no doubt
-	apart   time.Duration // between bursts then; a drain sends them further apart, which makes no longer queue unclear
+	sendGap time.Duration // time between bursts when the start ended. The drain's own is longer, and would hide a queue
 	last    int64         // of those packets
 	low     time.Duration // the lowest round trip time of theirs since
 	packets int           // it is of
@@ -101,8 +101,8 @@ func (d *doubt) sample(id int64, rtt time.Duration) {
 	d.packets++
 }
 
-// refuted reports whether there is no queue beyond what can't be told from none: by apart, and by unclear for other reasons.
+// refuted reports whether there is no queue beyond what can't be told from none: by sendGap, and by unclear for other reasons.
 func (d *doubt) refuted(base, unclear time.Duration) bool {
 	low := d.low - base
-	return d.packets >= doubtPackets && low <= d.apart+unclear && float64(low) <= doubtShare*float64(d.delay)
+	return d.packets >= doubtPackets && low <= d.sendGap+unclear && float64(low) <= doubtShare*float64(d.delay)
 }

@@ -75,7 +75,7 @@ func TestDelayThatIsNoQueue(t *testing.T) {
 		{"too few", []time.Duration{140, 102, 139}, false},
 		{"none", nil, false},
 	} {
-		d := doubt{delay: 40 * ms, apart: 12 * ms, last: 10}
+		d := doubt{delay: 40 * ms, sendGap: 12 * ms, last: 10}
 		for i, rtt := range c.rtts {
 			d.sample(int64(i), rtt*ms)
 		}

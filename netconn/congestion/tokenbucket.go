@@ -7,7 +7,7 @@ import "time"
 // and the server clamps it.
 type TokenBucket struct {
 	// MaxTick bounds the time that one tick gives credit for, so that a hitch can't release
-	// a burst. A loop whose ticks are always further apart gets all of its rate. Default
+	// a burst. A loop whose ticks are always further apart, up to 8 s, gets all of its rate. Default
 	// 1/30 s (Unreal's NetServerMaxTickRate).
 	MaxTick time.Duration
 
