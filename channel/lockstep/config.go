@@ -212,8 +212,8 @@ type HostConfig struct {
 	// default half of DropAfter. The wait doubles, up to 16*RejoinAfter, each time it is dropped again soon. A player that begins
 	// a new session within RejoinAfter of joining waits as well. When the Host heard no player for a second before the
 	// drop, there is no wait. A player whose commands came, but too late, joins again once its round trip is as short as the
-	// delay hides, or as that of the nearest who plays where the delay doesn't hide that either: by Wait with StallPercent more, by Substitute with
-	// StallAfter more than that of the nearest.
+	// delay hides, or as that of the nearest who plays where the delay doesn't hide that either: by Wait with StallPercent more, by Substitute with half
+	// of that more, and StallAfter at most.
 	RejoinAfter time.Duration
 	// Secret is 32 random bytes, new for each Host. It makes Challenges unguessable, so nothing large is sent to an
 	// address that didn't ask. It also tells this Host from others that take over the same game. Without it Connect

@@ -60,6 +60,17 @@ func TestFartherOfTwoIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestFartherOfTwoIsToldOnceAtTheEdge: so is it where the nearer one's path is about as long as the delay may hide, and seems a little longer at times.
+func TestFartherOfTwoIsToldOnceAtTheEdge(t *testing.T) {
+	cfg := config(2)
+	cfg.Stall = Substitute
+	w := newWorld(t, 5, cfg, netsim.Settings{Lag: 400 * ms, Jitter: 10 * ms})
+	w.setPath(w.players[1], netsim.Settings{Lag: 460 * ms, Jitter: 10 * ms})
+	w.start()
+	w.run(4 * time.Minute)
+	require.EqualValues(t, 1, w.host.Stats().Drops, w.events)
+}
+
 // TestAllTooFar: where the paths of all are longer than the delay may hide, the game goes at their pace by either policy: nobody is dropped, and all commands are taken.
 func TestAllTooFar(t *testing.T) {
 	for _, policy := range []StallPolicy{Wait, Substitute} {

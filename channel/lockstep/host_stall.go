@@ -32,8 +32,8 @@ func (h *Host) rejoin(now time.Duration, s *stall) {
 // barred reports whether a player may not join yet.
 func (s *stall) barred(now time.Duration) bool { return s.bar > 0 && now < s.barredUntil }
 
-// tooFar reports whether a player was dropped since its commands came too late each time, and would be again beside the nearest of those who play: its round trip is longer
-// than the delay hides, or than that one's where the delay doesn't hide it either. By Wait a share of the time is for stops, by Substitute StallAfter behind the first.
+// tooFar reports whether a player was dropped since its commands came too late each time, and would be again. The game's pace is what the delay hides, or the nearest
+// player's round trip where that is longer; the player's may be longer by the share of time for which it may stop the game: held gets half of StallPercent back.
 func (h *Host) tooFar(c *client) bool {
 	if c.stall.delay == 0 || h.active == 0 {
 		return false
@@ -42,12 +42,12 @@ func (h *Host) tooFar(c *client) bool {
 	for m := h.active; m != 0; m &= m - 1 {
 		nearest = min(nearest, h.clients[bits.TrailingZeros64(m)].rtt)
 	}
-	hidden := time.Duration(max(h.delay, c.stall.delay)) * h.cfg.TurnInterval
-	if h.cfg.Stall == Wait {
-		hidden = max(hidden, nearest)
-		return c.rtt > hidden+hidden/100*time.Duration(h.cfg.StallPercent)
+	pace := max(time.Duration(max(h.delay, c.stall.delay))*h.cfg.TurnInterval, nearest)
+	more := pace / 100 * time.Duration(h.cfg.StallPercent)
+	if h.cfg.Stall == Substitute {
+		more = min(more/2, h.cfg.StallAfter)
 	}
-	return c.rtt > hidden && (nearest <= hidden || c.rtt > nearest+h.cfg.StallAfter)
+	return c.rtt > pace+more
 }
 
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.
