@@ -9,7 +9,7 @@ type Counters struct {
 	UnknownChannel, UnknownType, MayNotOpen       uint64 // ignored
 	NoHandler                                     uint64 // channels opened by the peer whose Type has no Accept, or whose Accept returned nil
 	Refused                                       uint64 // their packets were naked, so that they are sent again
-	MemoryFull                                    uint64 // times that MaxMemory had no room for what the peer sent
+	MemoryFull                                    uint64 // times that Hold, or the table, had no room; a handler may ask several times for one message
 	Ignored                                       uint64 // on a closing or refused channel
 	Promoted                                      uint64 // large unreliable bunches made reliable
 	ReliableFull, NotSent, QueuedControl, Backlog uint64

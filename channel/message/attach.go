@@ -37,22 +37,24 @@ func Attach(q *Queue) *Attached {
 	return a
 }
 
-// errInUse refuses a second channel for a handler of one: its state is that of one channel.
-var errInUse = errors.New("message: it is the handler of another channel; give each channel, and each connection's, one of its own")
+// errInUse refuses a second channel for a handler: its state is that of one channel.
+var errInUse = errors.New("message: it is, or was, the handler of another channel; give each channel, and each connection's, one of its own")
 
 // Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. Until then nothing
-// is sent: messages wait, up to Window of them. It is an error while the queue has another channel.
+// is sent: messages wait, up to Window of them. It is an error when the queue has, or had, another channel, and when MaxMemory has no room for it.
 func (a *Attached) Opened(ch *channel.Channel) error {
-	if a.ch != nil {
+	if a.ch != nil || a.closed {
 		return errInUse
+	}
+	if err := ch.Hold(attachedCost + a.reserve()); err != nil {
+		if !ch.OpenedLocally() {
+			a.failed(err)
+		}
+		return err
 	}
 	a.ch, a.memory, a.single = ch, ch, ch.Conn().Table().SingleBits()
 	if !ch.OpenedLocally() {
-		if a.hold(attachedCost + a.reserve()) {
-			return nil
-		}
-		a.failed(channel.ErrMemory)
-		return channel.ErrMemory
+		return nil
 	}
 	var w bitio.Writer
 	w.Reset(a.buf[:])

@@ -60,7 +60,7 @@
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
 //	bytes received, on a channel (Attach)          the half of the connection's MaxMemory that is for received data, less a sixteenth, at most
 //	                                               16 KiB; each message counts 128 bytes more than its size. A queue takes three quarters of what
-//	                                               others leave at most, so that n full ones leave 4 to the power of -n. Beyond that Ordered: the
+//	                                               others leave at most, so n full ones leave 1/4^n of it. Beyond that Ordered: the
 //	                                               message's packet counts as lost, and the message is sent again, as Counters.Refused says;
 //	                                               others: as beyond Window. A queue without messages has room for one, whatever others hold
 //	packets with messages or fragments in flight   8192, and what remembers them counts within MaxMemory, in the half for what isn't acked; beyond that more wait

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -26,6 +27,12 @@ func TestOneHandlerOneChannel(t *testing.T) {
 	m, _ := x.qb.Receive()
 	require.Equal(t, &number{N: 7}, m)
 	require.Len(t, x.received, 1)
+	require.NoError(t, x.messages.Close(bunch.Destroyed))
+	for range 20 {
+		x.step(10 * time.Millisecond)
+	}
+	_, err = x.conns[0].Open(messageName, x.qa)
+	require.ErrorContains(t, err, "another channel", "it was closed")
 }
 
 // TestImpossibleSettings: a setting that no queue can have, and a kind without a function that makes its messages, are told at once and not

@@ -137,7 +137,7 @@ type Counters struct {
 	Sent, Resent, Acked      uint64 // messages
 	Received, Duplicate, Old uint64
 	Full                     uint64 // Send returned ErrFull
-	Dropped                  uint64 // received unreliable messages without room: Window waited for Receive, or MaxMemory was used up
+	Dropped                  uint64 // received unreliable messages without room: Window waited for Receive, or the queue's share of MaxMemory was used up
 	Refused                  uint64 // received Ordered messages without room within MaxMemory: they come again
 	NoRoom                   uint64 // times a message was due but larger than all the room of a Write
 }
@@ -172,7 +172,8 @@ type Queue struct {
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration
 	wroteCredit     bool // the last Write told it
-	single, most    int  // bits: of messages that a packet has room for, 0 for no bound; of those that the last Write had room for
+	single          int  // bits that one packet has room for; 0: no bound
+	most            int  // bits that the last Write had room for
 	vain            vain
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
 	memory          memory // counts what the peer makes this end hold; nil: nobody does

@@ -259,16 +259,23 @@ func TestOpensWaitForMemory(t *testing.T) {
 	}
 }
 
-// TestRoomOfTheNextMessageCounts: the room that a queue always has for one message counts from the beginning.
+// TestRoomOfTheNextMessageCounts: the room that a queue always has for one message counts from the beginning, at both ends.
 func TestRoomOfTheNextMessageCounts(t *testing.T) {
 	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
-		held := func(maxBits int) int {
-			x := newCrowd(t, mode)
-			x.maxBits = maxBits
-			x.open(t, 1)
-			return x.conns[1].Table().Held()
+		for end := range 2 {
+			held := func(maxBits int) int {
+				x := newCrowd(t, mode)
+				x.maxBits = maxBits
+				if end == 1 {
+					x.open(t, 1)
+				} else {
+					_, err := x.conns[0].Open(messageName, message.Attach(message.New(message.Config{Mode: mode, Kinds: &x.kinds.reg, MaxBits: maxBits})))
+					require.NoError(t, err)
+				}
+				return x.conns[end].Table().Held()
+			}
+			require.Equal(t, 8000/8-1, held(8000)-held(8), "end %d", end)
 		}
-		require.Equal(t, 8000/8-1, held(8000)-held(8))
 	}
 }
 
@@ -334,9 +341,10 @@ func TestBlocksLeaveRoomForMessages(t *testing.T) {
 			}
 		}
 		all += got
+		require.Greater(t, got, uint32(4600), "seed %d", seed)
 		require.NotEmpty(t, x.received)
 	}
-	require.Greater(t, all/4, uint32(6000), "of 10,000 that were sent meanwhile; 4513 before")
+	require.Greater(t, all/4, uint32(6000), "of 10,000 that were sent meanwhile")
 }
 
 // TestRefusedMessagesWait: a game that receives nothing for 20 s, at an end with little memory, is sent few packets in vain, loses neither messages nor

@@ -63,7 +63,7 @@ func (q *Queue) remembered(n int, credit bool) (int, bool) {
 	return n, credit && ok
 }
 
-// fits takes a message's room; or counts one that no room of this size will take. The first may take all there is of it: it is larger than one packet.
+// fits takes a message's room; or counts one that no room of this size will take. The first message of a Write may be larger than a packet, up to q.most; it is split.
 func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
 	need := o.e.bits + overheadBits
 	if need <= *room || first && need <= q.most {
