@@ -258,13 +258,12 @@ func checkShort(t *testing.T, r *Reader, op, n int, seed uint64) {
 	require.False(t, r.ReadBool())
 }
 
-// Every width at every offset, in a buffer just large enough (the byte loop) and
-// in a roomy one (the word path).
+// Every width at every offset, in a buffer just large enough, in a roomy one, and between the two.
 func TestBitsEveryOffset(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for lead := range 80 {
 		for n := range 65 {
-			for _, spare := range []int{0, 20} {
+			for _, spare := range []int{0, 1, 7, 8, 9, 20} {
 				size := (lead+n+7)/8 + spare
 				first, v := randomBytes(rnd, (lead+7)/8), rnd.Uint64()
 				w := NewWriter(randomBytes(rnd, size))
