@@ -58,7 +58,7 @@ func main() {
 	flag.BoolVar(&s.light, "light", false, "light clients in W3, of bunchnet-0")
 	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2 and W7")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
-	flag.StringVar(&s.row, "row", "", "only the rows of W6 whose settings contain this")
+	flag.StringVar(&s.row, "row", "", "only the rows of W5 and W6 whose names contain this")
 	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
 	flag.BoolVar(&s.together, "together", false, "only W1's messages that are written ten at a moment")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
