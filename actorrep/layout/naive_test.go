@@ -28,6 +28,11 @@ type pushed struct {
 
 func (*pushed) PushesNet() {}
 
+// marked does so, and is a fast array.
+type marked struct{ V toyList }
+
+func (*marked) PushesNet() {}
+
 type scalar struct {
 	t   reflect.Type
 	tag string

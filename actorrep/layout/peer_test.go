@@ -591,14 +591,20 @@ func (f *fussy) NetKey() uint32                     { return f.key }
 func (f *fussy) NetWrite(w *bitio.Writer, _ uint32) { w.WriteUint8(1) }
 func (f *fussy) NetRead(*bitio.Reader) error        { return errFussy }
 
-// TestFastArraysThatRefuse: what a list says of what came is told, and what follows is read.
+// TestFastArraysThatRefuse: what a list says of what came is told, or that it leaves some of it, and what follows is read.
 func TestFastArraysThatRefuse(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[struct {
-		F fussy `net:""`
+		F fussy   `net:""`
+		G toyList `net:""`
 	}]())
 	r := readerOf(func(w *bitio.Writer) { w.WriteBits(8, fastLength); w.WriteUint8(1) })
 	p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
 	require.ErrorIs(t, p.remote.Unread, errFussy)
+	require.NoError(t, r.Err())
+	require.Zero(t, r.Remaining())
+	r = readerOf(func(w *bitio.Writer) { w.WriteBits(33, fastLength); w.WriteUint32(1); w.WriteBool(true) })
+	p.remote.ReadUnit(r, 1, nil, nil, p.l.Object(p.dst.UnsafePointer()))
+	require.ErrorIs(t, p.remote.Unread, ErrLeft)
 	require.NoError(t, r.Err())
 	require.Zero(t, r.Remaining())
 	r = readerOf(func(w *bitio.Writer) { w.WriteBits(100, fastLength); w.WriteUint8(1) })

@@ -248,6 +248,9 @@ func TestTagErrors(t *testing.T) {
 		{struct {
 			M map[int]int `net:""`
 		}{}, ErrKind, "M is a map[int]int; an actor's field can be a fastarray.Map"},
+		{struct {
+			V marked `net:""`
+		}{}, ErrKind, "within a Var"},
 		{struct{ V pushed }{}, ErrTag, "V has none"},
 		{struct{ L toyList }{}, ErrTag, "L has none"},
 		{struct {
@@ -332,6 +335,15 @@ func TestTagErrors(t *testing.T) {
 		A int `net:""`
 	}]())
 	require.NoError(t, err)
+	l, err := Build(reflect.TypeFor[struct {
+		tagged
+		P *tagged
+		A int `net:""`
+	}]())
+	require.NoError(t, err, "a pointer that isn't embedded stays here")
+	require.Len(t, l.Units, 2)
+	_, err = BuildValue(reflect.TypeFor[struct{}]())
+	require.NoError(t, err, "a struct without fields hides none")
 }
 
 // TestPathMask: a field's units, and those of a part by its path.
@@ -363,7 +375,7 @@ func TestPathMask(t *testing.T) {
 // pointed is embedded by pointer, and is no struct.
 type pointed int
 
-// tagged is embedded by pointer.
+// tagged is embedded.
 type tagged struct {
 	X int `net:""`
 }
