@@ -282,6 +282,7 @@ func (c *checker) view(p *Peer, v *view) {
 		return
 	}
 	c.must((v.flags&drowsy != 0) == v.b.dormant && (v.flags&versioned != 0) == (v.versions != nil), "%v has flags %b", id, v.flags)
+	c.must(v.state != wanted && v.state != asleep || v.versions == nil || v.versions.promised == 0, "%v was sent values that aren't acked", id)
 	switch v.state {
 	case wanted:
 		c.must(v.inOpening, "%v waits for nothing", id)

@@ -366,6 +366,23 @@ func TestAgainWithAnotherClass(t *testing.T) {
 	sane(t, o.client)
 }
 
+// TestMessagesCutShort: a message behind an opening that ends early is refused, whatever kind it is of.
+func TestMessagesCutShort(t *testing.T) {
+	for kind := range uint64(1 << wire.KindBits) {
+		o := newHonest(t)
+		m := o.open(1, 0, false, &smallActor{N: 5})
+		w := bitio.NewWriter(make([]byte, 8))
+		w.WriteBits(kind, wire.KindBits)
+		m.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), true))
+		want := uint64(1)
+		if kind == wire.TornOff { // says it all
+			want = 0
+		}
+		require.Equal(t, want, o.client.Counters.Bad, "%d", kind)
+		require.EqualValues(t, want, len(o.failed), "%d", kind)
+	}
+}
+
 // TestNobodyDescribesClassesToAServer: a client that opens the replication channel at a server is refused.
 func TestNobodyDescribesClassesToAServer(t *testing.T) {
 	require.Nil(t, liesWorld(t, true).acceptReplication(nil))

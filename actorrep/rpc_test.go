@@ -312,6 +312,27 @@ func TestUnreliableCallsWithoutRoom(t *testing.T) {
 	require.NotZero(t, refused[1])
 }
 
+// TestUnreliableCallsOfOneStep: a client's unreliable calls of one Step take no more than its bandwidth and a packet's. The others are refused at once.
+func TestUnreliableCallsOfOneStep(t *testing.T) {
+	w, s, m := soldiers(t, netsim.Settings{}, 1)
+	for range 2 {
+		sent := 0
+		for range 10_000 {
+			if err := wave.Call(m[0], 1); err == nil {
+				sent++
+			} else {
+				require.ErrorIs(t, err, actorrep.ErrSaturated)
+			}
+		}
+		require.Less(t, sent, 1500)
+		took := s.took
+		for range 30 {
+			w.Step()
+		}
+		require.Equal(t, sent, s.took-took)
+	}
+}
+
 // TestCallsSentAreCounted: reliable calls and unreliable ones, which go with the values, at both ends.
 func TestCallsSentAreCounted(t *testing.T) {
 	w, s, m := soldiers(t, netsim.Settings{}, 2)

@@ -161,9 +161,6 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.tell(m) // the dirty ones of a first opening are others
 	p.overhead.opens += uint64(head)
 	v.total += uint64(w.Len())
-	if v.versions != nil {
-		v.versions.promised = 0
-	}
 	v.promise(m)
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++

@@ -322,6 +322,38 @@ func TestNoRoomIsOver(t *testing.T) {
 	p.l.full, p.l.starved = false, true
 	p.steps(1)
 	require.Equal(t, ReasonWaiting, p.s.Explain(p.l.peer, a).Reason)
+
+	p, f, _ := newFolio(t, nil)
+	f.write('a')
+	p.steps(1)
+	v := p.l.peer.views[f.base()]
+	p.l.flying[v] += laneRoom
+	p.steps(1)
+	require.Equal(t, ReasonNoRoom, p.s.Explain(p.l.peer, f).Reason)
+	p.l.flying[v] -= laneRoom
+	p.l.scarce, p.l.starved = false, true
+	p.steps(1)
+	require.Equal(t, ReasonStarved, p.s.Explain(p.l.peer, f).Reason)
+}
+
+// TestLongWaits: an observer is told of a change that has waited for bandwidth for six Steps, whether it fits a packet or is larger.
+func TestLongWaits(t *testing.T) {
+	p, f, _ := newFolio(t, nil)
+	small := &pupil{}
+	require.NoError(t, p.s.Spawn(small))
+	p.steps(9)
+	f.write('a')
+	p.steps(1)
+	small.N++
+	p.l.scarce, p.l.starved = false, true
+	for step := range 2 * longWait {
+		p.steps(1)
+		for i, b := range []*Base{small.base(), f.base()} {
+			v := p.l.peer.views[b]
+			require.Equal(t, [...]viewFlags{pending, inTurns}[i], v.flags&(pending|inTurns))
+			require.Equal(t, step+i >= longWait, v.lacks(), "%d in Step %d", i, step)
+		}
+	}
 }
 
 // TestTurnsAreShares: over many Steps each kind has what it wants, or three fifths of what those have that have most, and no bandwidth is left while one wants more. No
