@@ -142,7 +142,7 @@ func TestWrittenBeforeTheEnd(t *testing.T) {
 		"silence": func(h *hand, c *Conn) { c.Tick(h.now + time.Hour) },
 		"path": func(h *hand, c *Conn) {
 			h.packet(0, true)
-			c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, probes: narrowProbes, since: h.now - narrowTime}
+			c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, probes: narrowProbes, since: h.now - narrowTime}
 			_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("last")})
 			require.NoError(h.t, err)
 			c.Tick(h.now)

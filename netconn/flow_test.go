@@ -449,7 +449,7 @@ func TestNarrowPathIsProbed(t *testing.T) {
 		c := h.conns[0]
 		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true}) // never arrives
 		require.NoError(t, err)
-		c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now}
+		c.path = &path{smallest: 850, biggest: 850, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now}
 		began := h.now
 		var probes []time.Duration
 		for h.now < began+15*time.Second && !c.Closed() {
@@ -458,7 +458,7 @@ func TestNarrowPathIsProbed(t *testing.T) {
 			sent := h.sent[0]
 			h.sent[0] = nil
 			for _, p := range sent {
-				if len(p) < 700 || len(p) > 710 {
+				if len(p) < 850 || len(p) > 860 {
 					if len(p) < 650 {
 						h.give(0, p)
 					}
@@ -673,7 +673,7 @@ func TestSuspicionEndsWithWhatWaits(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	require.Zero(t, c.Table().Unacked())
-	c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now}
+	c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now}
 	c.Tick(h.now)
 	require.Equal(t, path{}, *c.path)
 }

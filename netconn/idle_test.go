@@ -178,7 +178,7 @@ func TestRefusalsEndTheConnection(t *testing.T) {
 		}
 		if v.probing {
 			h.packet(0, true)
-			c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now - narrowTime/2}
+			c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now - narrowTime/2}
 		}
 		c.Tick(h.now)
 		require.Equal(t, v.ends, c.Closed(), "%+v", v)

@@ -212,12 +212,12 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 			p.lost(began, lost)
 		}
 		for range narrowAcked {
-			p.acked(300)
+			p.acked(&sentPacket{bytes: 300})
 		}
 		return p
 	}
 	p := suspicious()
-	require.Equal(t, path{smallest: 900, largest: 300, lostN: narrowLost, ackedN: narrowAcked, since: began}, *p)
+	require.Equal(t, path{smallest: 900, biggest: 900, largest: 300, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: began}, *p)
 	require.True(t, p.suspect(began+narrowTime/2))
 	require.False(t, p.suspect(began+narrowTime/2-1))
 	p.lostN--
@@ -226,33 +226,42 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 	p.ackedN--
 	require.False(t, p.suspect(began+narrowTime))
 
+	p = new(path)
+	p.lost(began, lost)
+	p.lost(began, &sentPacket{bytes: 400, reliable: true})
+	require.EqualValues(t, 400, p.smallest)
+	p.acked(&sentPacket{bytes: 450})
+	require.Equal(t, path{smallest: 900, biggest: 900, largest: 450, lostN: 2, ackedN: 1, emptyN: 1, since: began}, *p, "that was chance, or a refusal")
+	p.lost(began, &sentPacket{bytes: 350, reliable: true})
+	require.Zero(t, p.missedN, "it may have been refused")
+
 	p = suspicious()
 	p.lost(began, &sentPacket{bytes: 300, reliable: true})
 	require.EqualValues(t, 900, p.smallest, "as small as what arrives: chance")
 	p.lost(began, &sentPacket{bytes: 950})
 	require.Equal(t, narrowLost, p.lostN, "nothing waits for it")
 	p.lost(began, &sentPacket{bytes: 850, probe: true})
-	require.Equal(t, [3]int{narrowLost, 0, 850}, [3]int{p.lostN, p.probes, int(p.smallest)}, "it may be dark")
-	p.acked(38)
-	p.acked(38)
+	require.Equal(t, [3]int{narrowLost, 0, 900}, [3]int{p.lostN, p.probes, int(p.smallest)}, "it may be dark, and what is suspected stays as it is")
+	p.acked(&sentPacket{bytes: 38})
+	p.acked(&sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "what left behind it arrived")
 	p.lost(began, &sentPacket{bytes: 850, probe: true})
 	p.lost(began, &sentPacket{bytes: 38})
-	p.acked(38)
+	p.acked(&sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "what left behind it was lost too")
 	p.lost(began, &sentPacket{bytes: 300, probe: true})
-	p.acked(38)
+	p.acked(&sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "as small as what arrives")
 	p.lost(began+time.Second, &sentPacket{bytes: 860, reliable: true})
-	require.Equal(t, [2]int{narrowLost + 1, 850}, [2]int{p.lostN, int(p.smallest)})
+	require.Equal(t, [2]int{narrowLost + 1, 900}, [2]int{p.lostN, int(p.smallest)})
 	require.Equal(t, began, p.since)
-	p.acked(849)
+	p.acked(&sentPacket{bytes: 849})
 	require.EqualValues(t, 849, p.largest)
-	p.acked(200)
+	p.acked(&sentPacket{bytes: 200})
 	require.EqualValues(t, 849, p.largest)
-	p.acked(850)
+	p.acked(&sentPacket{bytes: 900})
 	require.Equal(t, path{}, *p, "that size gets through")
-	p.acked(1)
+	p.acked(&sentPacket{bytes: 1})
 	require.Equal(t, path{}, *p, "nothing is suspected")
 }
 
@@ -269,7 +278,7 @@ func TestPathIsProbed(t *testing.T) {
 		{0, narrowTime/2 - 1, false}, {0, narrowTime / 2, true}, {narrowProbes - 1, 2 * narrowTime, true},
 		{narrowProbes, narrowTime - 1, true}, {narrowProbes, narrowTime, false}, {narrowProbes + 1, narrowTime / 2, true},
 	} {
-		p := &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, probes: v.probes, since: since}
+		p := &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, probes: v.probes, since: since}
 		require.Equal(t, v.want, p.probing(since+v.after), "%+v", v)
 	}
 }

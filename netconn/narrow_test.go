@@ -1,6 +1,7 @@
 package netconn
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -46,6 +47,37 @@ func TestNarrowPathUnderLoad(t *testing.T) {
 				require.Less(t, l.now-start, 25*time.Second)
 			}
 		}
+	}
+}
+
+// TestNarrowPathBesideUnreliable: the verdict is the path's, not one of a peer that refuses everything, where the peer refuses small reliable packets from far ahead, some are lost
+// by chance, and unreliable bunches of about their size arrive.
+func TestNarrowPathBesideUnreliable(t *testing.T) {
+	for seed := range uint64(6) {
+		l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond, Loss: float64(seed % 3 * 5)}), seed, func(_ int, c *Config) {
+			c.Protocol, c.NetSpeed = Bunchnet(), 280_000
+			c.Protocol.Bunch.MaxPacket = 576
+		})
+		l.join()
+		ch := l.open(0)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true})
+		require.NoError(t, err)
+		l.run(time.Second, nil)
+		l.lose[0] = func(p []byte) bool { return len(p) > 435 }
+		rng, start := rand.New(rand.NewPCG(seed, 2)), l.now
+		l.run(time.Minute, func() {
+			if ch.Room() > 100 && l.conns[0].Table().Waiting() < 20 {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, rng.IntN(20_000)), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+			if l.conns[0].IsNetReady() {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, rng.IntN(576))})
+				require.NoError(t, err)
+			}
+		})
+		require.NotNil(t, l.res[0], "seed %d", seed)
+		require.Equal(t, PathNarrow, l.res[0].Code, "seed %d: %v", seed, l.res[0])
+		require.Less(t, l.now-start, 25*time.Second, "seed %d", seed)
 	}
 }
 
@@ -110,7 +142,7 @@ func TestProbeOfTheSize(t *testing.T) {
 		h := newHand(t, nil)
 		h.packet(0, true)
 		c := h.conns[0]
-		c.path = &path{smallest: size, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now - narrowTime/2}
+		c.path = &path{smallest: size, biggest: size, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now - narrowTime/2}
 		c.probePath()
 		require.Len(t, h.sent[0], 2)
 		require.Less(t, len(h.sent[0][1]), 50, "an empty one leaves behind it")
@@ -131,7 +163,7 @@ func TestNobodyToProbeWith(t *testing.T) {
 	_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
 	require.NoError(t, err)
 	c.FlushNet()
-	c.path = &path{smallest: 600, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: c.now - narrowTime/2}
+	c.path = &path{smallest: 600, biggest: 600, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: c.now - narrowTime/2}
 	c.probePath()
 	require.Equal(t, 1, sent)
 }
@@ -141,7 +173,7 @@ func TestNarrowPathSaysWhatItMeasured(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	h.packet(0, true)
-	c.path = &path{smallest: 700, largest: 100, lostN: narrowLost + 6, ackedN: narrowAcked + 1, probes: narrowProbes, since: h.now - narrowTime}
+	c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost + 6, ackedN: narrowAcked + 1, emptyN: narrowAcked + 1, probes: narrowProbes, since: h.now - narrowTime}
 	c.Tick(h.now)
 	require.Equal(t, PathNarrow, c.Result().Code)
 	require.ErrorContains(t, c.Result().Err, ": 75 packets of 700 bytes and more were lost in 10s, while 17 of up to 100 bytes arrived")
@@ -234,7 +266,7 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 		c.path.lost(now-refusalTime/2, &big)
 	}
 	for range narrowAcked {
-		c.path.acked(100)
+		c.path.acked(&sentPacket{bytes: 100})
 	}
 	c.refusals.all.packets = 0 // small ones arrive
 	require.True(t, c.path.probing(now))

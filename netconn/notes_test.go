@@ -162,15 +162,15 @@ func TestProbesProveANarrowPath(t *testing.T) {
 		var p path
 		p.lost(0, &sentPacket{bytes: 1000, reliable: true})
 		for range v.acked {
-			p.acked(500)
+			p.acked(&sentPacket{bytes: 500})
 		}
 		for range v.missed {
-			p.lost(0, &sentPacket{bytes: 400, reliable: true})
+			p.lost(0, &sentPacket{bytes: 400})
 		}
 		for range narrowProbes {
 			require.False(t, p.proved(narrowTime))
 			p.lost(0, &sentPacket{bytes: 1000, probe: true})
-			p.acked(38)
+			p.acked(&sentPacket{bytes: 38})
 		}
 		require.Equal(t, v.proved, p.proved(narrowTime), "%+v", v)
 		require.False(t, p.proved(narrowTime-1))

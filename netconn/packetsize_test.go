@@ -325,7 +325,7 @@ func TestPeerWithoutLargePackets(t *testing.T) {
 // TestNarrowForgets: what was lost above the base size doesn't count for a path that is too narrow for that.
 func TestNarrowForgets(t *testing.T) {
 	c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
-	c.search, c.path = &search{size: widest, wait: searchSoon}, &path{smallest: 1300, lostN: 9}
+	c.search, c.path = &search{size: widest, wait: searchSoon}, &path{smallest: 1300, biggest: 1300, lostN: 9}
 	c.narrow()
 	require.Equal(t, path{}, *c.path)
 }

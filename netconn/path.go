@@ -21,15 +21,17 @@ const (
 // errPath is what PathNarrow's Err wraps.
 var errPath = errors.New("netconn: large packets don't arrive; give both ends a smaller Protocol.Bunch.MaxPacket")
 
-// path counts lost packets with reliable bunches since the last one of their size, or larger, arrived.
+// path counts lost packets with reliable bunches since one as large as the largest of them arrived.
 //
-// Invariant: smaller <= largest < smallest, as far as they are known.
+// Invariant: smaller <= largest < smallest <= biggest, as far as they are known.
 type path struct {
-	smallest int32 // packet lost since then; 0 none
-	largest  int32 // packet acked since then, all of them smaller than that
+	smallest int32 // packet lost since then and still suspected of being too large; 0 none
+	biggest  int32 // of those lost
+	largest  int32 // packet acked since then, all of them smaller than smallest
 	lostN    int
 	ackedN   int
-	missedN  int           // smaller ones that were lost since then
+	emptyN   int           // those of them without reliable bunches, which aren't refused
+	missedN  int           // smaller ones without reliable bunches that were lost since then
 	probes   int           // packets of that size, sent to find out, that were lost, and the empty ones behind them not
 	probed   bool          // the newest packet whose fate is known was lost, and one of those
 	asked    time.Duration // when the last of them was sent
@@ -46,15 +48,21 @@ const (
 	probeInterval = time.Second
 )
 
-// acked notes that a packet of so many bytes has arrived: what is that large gets through.
-func (p *path) acked(bytes int32) {
+// acked notes that a packet has arrived: what is that large gets through. A smaller one was lost by chance then, or refused.
+func (p *path) acked(s *sentPacket) {
 	switch {
 	case p.smallest == 0:
-	case bytes >= p.smallest:
+	case s.bytes >= p.biggest:
 		*p = path{}
 	default:
-		p.largest = max(p.largest, bytes)
+		if s.bytes >= p.smallest {
+			p.smallest, p.probes = p.biggest, 0
+		}
+		p.largest = max(p.largest, s.bytes)
 		p.ackedN++
+		if !s.reliable {
+			p.emptyN++
+		}
 		if p.probed {
 			p.probes++
 		}
@@ -65,7 +73,7 @@ func (p *path) acked(bytes int32) {
 // lost notes a packet that didn't.
 func (p *path) lost(now time.Duration, s *sentPacket) {
 	p.probed = s.probe && s.bytes > p.largest
-	if s.bytes < p.smallest {
+	if s.bytes < p.smallest && !s.reliable {
 		p.missedN++
 	}
 	switch {
@@ -74,7 +82,10 @@ func (p *path) lost(now time.Duration, s *sentPacket) {
 	case p.smallest == 0:
 		p.since, p.smallest = now, s.bytes
 	}
-	p.smallest = min(p.smallest, s.bytes)
+	p.biggest = max(p.biggest, s.bytes)
+	if p.lostN < narrowLost { // what is suspected is measured, whatever else gets lost
+		p.smallest = min(p.smallest, s.bytes)
+	}
 	if !s.probe {
 		p.lostN++
 	}
@@ -103,7 +114,7 @@ func (p *path) probing(now time.Duration) bool {
 
 // proved reports whether the lost probes can't be chance.
 func (p *path) proved(now time.Duration) bool {
-	loss := float64(p.missedN+1) / float64(p.missedN+p.ackedN+2)
+	loss := float64(p.missedN+1) / float64(p.missedN+p.emptyN+2)
 	return p.probes >= narrowProbes && now-p.since >= narrowTime && math.Pow(loss, float64(p.probes)) < narrowChance
 }
 
