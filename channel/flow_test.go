@@ -773,6 +773,7 @@ func TestHowFarAheadIsTooFar(t *testing.T) {
 	require.ErrorIs(t, err, ErrSequenceAhead)
 	require.ErrorContains(t, err, "118 after 101")
 	before := s.table.Held()
+	s.table.early = 48 << 10 // as many as there always is room for
 	s.table.held = s.table.cfg.MaxMemory*9/32 - earlyCost - 63
 	nak, err := s.receive(header(1, 4, stubGame, nil), string(make([]byte, 60)))
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ type Table struct {
 	initIn    int64
 	initOut   int64
 	open      int
+	early     int        // part of held: for early bunches
 	joining   int        // part of held: for parts of unfinished payloads
 	served    *Channel   // its payload is joined first when memory is short
 	held      int        // bytes of the peer's data that count against MaxMemory

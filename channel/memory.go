@@ -37,9 +37,18 @@ func (t *Table) fits(n int) bool {
 // have been acked.
 const handlersShare = 4
 
-// fitsEarly reports whether n more bytes of early bunches may be held.
+// fitsEarly reports whether n more bytes of early bunches may be held. A few need to leave free only as much as they take, so that all channels go on at their pace while
+// handlers hold most of the memory.
 func (t *Table) fitsEarly(n int) bool {
-	return t.fits(n + (t.cfg.MaxMemory/2-t.largeRoom())/handlersShare)
+	return t.fits(n+t.maxHold()/handlersShare) || t.early+n <= min(48<<10, t.maxHold()/8) && t.fits(n+t.early+n)
+}
+
+func (t *Table) maxHold() int { return t.cfg.MaxMemory/2 - t.largeRoom() }
+
+// holdEarly counts n bytes of early bunches.
+func (t *Table) holdEarly(n int) {
+	t.held += n
+	t.early += n
 }
 
 // Reserve takes n bytes from what may be held for the peer: what the connection itself remembers of the packets in flight.
@@ -82,7 +91,7 @@ func (ch *Channel) Hold(n int) error {
 func (ch *Channel) Refuse() { ch.table.refuses = true }
 
 // MaxHold is the most that the handlers of all channels together can count with Hold.
-func (ch *Channel) MaxHold() int { return ch.table.cfg.MaxMemory/2 - ch.table.largeRoom() }
+func (ch *Channel) MaxHold() int { return ch.table.maxHold() }
 
 // Release ends the count of n bytes that Hold counted.
 func (ch *Channel) Release(n int) {

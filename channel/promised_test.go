@@ -271,6 +271,19 @@ func TestEarlyLeavesRoomForMissing(t *testing.T) {
 	require.Greater(t, min(kept[true], kept[false]), 5)
 }
 
+// TestEarlyBesideHandlers: while handlers hold most, early bunches may take an eighth, 48 KiB at most, if they leave as much free.
+func TestEarlyBesideHandlers(t *testing.T) {
+	for sixteenths, want := range map[int]float64{0: 12, 4: 8, 10: 2, 12: 2, 14: 1, 15: 0.5, 16: 0} {
+		s := newStub(t, true, func(c *Config) { c.Types, c.MaxMemory = c.Types[1:], 512<<10 })
+		most := s.table.maxHold()
+		s.table.held += sixteenths * most / 16
+		for s.table.fitsEarly(100) {
+			s.table.holdEarly(100)
+		}
+		require.InDelta(t, want, float64(16*s.table.early)/float64(most), 0.1, "%d sixteenths held", sixteenths)
+	}
+}
+
 // TestControlKeepsItsQueue: the control channel's queue, and what it needs until its open is acked, aren't given back.
 func TestControlKeepsItsQueue(t *testing.T) {
 	s := newStub(t, false, nil)

@@ -216,7 +216,7 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 			break
 		}
 		s.inReliable++
-		t.held -= rec.cost()
+		t.holdEarly(-rec.cost())
 		rec.in.Data.Reset(rec.data, rec.in.Bits)
 		// Its packet is acked already, so nak would have no effect.
 		_, err = ch.receive(&rec.in)
@@ -249,7 +249,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 		t.Counters.Refused++
 		return true, nil
 	}
-	t.held += cost
+	t.holdEarly(cost)
 	t.Counters.Early++
 	rec := t.cfg.Pool.getEarly()
 	rec.in, rec.data = *in, t.cfg.Pool.Get(n)
@@ -451,7 +451,7 @@ func (ch *Channel) release() {
 	}
 	for r.in.n > 0 {
 		rec := r.in.take(r.in.root.in.ChSequence)
-		t.held -= rec.cost()
+		t.holdEarly(-rec.cost())
 		p.Put(rec.data)
 		p.putEarly(rec)
 	}

@@ -339,6 +339,13 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			require.Equal(t, held, tab.held, "seed %d step %d held after %s", seed, i, last)
 			require.Equal(t, heldOut, tab.heldOut, "seed %d step %d heldOut after %s", seed, i, last)
 			require.Equal(t, unacked, tab.unacked, "seed %d step %d unacked after %s", seed, i, last)
+			early := 0
+			for ch := range tab.All {
+				if ch.rare != nil {
+					early += ch.rare.in.bytes
+				}
+			}
+			require.Equal(t, early, tab.early, "seed %d step %d early after %s", seed, i, last)
 			begun, joining, fresh, refused, refusing := recountLarge(tab)
 			require.Equal(t, begun, tab.begun, "seed %d step %d begun after %s", seed, i, last)
 			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)

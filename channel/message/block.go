@@ -214,7 +214,7 @@ func (b *Blocks) Opened(ch *channel.Channel) error {
 // settleBounds makes our bounds what the channel's memory has room for, before they are told.
 func (b *Blocks) settleBounds() {
 	hold := int64(b.ch.MaxHold())
-	room := min(hold*15/16, hold-2*int64(spare(b.ch)))
+	room := hold - max(hold/16, int64(spare(b.ch))*3/2)
 	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
 	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
 	b.ours.held = min(b.ours.held, room/fragmentCost*fragmentBytes)

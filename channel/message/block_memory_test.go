@@ -39,7 +39,7 @@ func TestBlocksWithinMaxMemory(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Less(t, largest, memory*3/8)
-			require.Greater(t, largest, memory/7, "%d blocks in %d bytes", blocks, memory)
+			require.Greater(t, largest, memory/8, "%d blocks in %d bytes", blocks, memory)
 			most, want := 0, 1
 			for ; want < 40; want++ {
 				n := largest

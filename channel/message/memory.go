@@ -37,8 +37,9 @@ func (q *Queue) leastRing() int { return min(leastRing, q.cfg.Window) }
 // hold counts n bytes, unless there is no room for them.
 func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) == nil }
 
-// spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile. Blocks leave twice that.
-func spare(m memory) int { return min(16<<10, m.MaxHold()/16) }
+// spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile, and the connection can keep bunches behind a lost one. Blocks
+// leave half as much again.
+func spare(m memory) int { return min(32<<10, m.MaxHold()/8) }
 
 // holdWaiting counts n bytes for what waits, if there is room for as much as ahead besides.
 func (q *Queue) holdWaiting(n, ahead int) bool {
