@@ -116,7 +116,7 @@ var earlyBackwards = labor{name: "early bunches backwards", packets: 600, fill: 
 // newestFlood sends messages to a Sequenced queue whose game receives none.
 func newestFlood(window int) labor {
 	var reg message.Registry
-	reg.Add("mark", func() message.Message { return new(mark) })
+	reg.Add("signal", func() message.Message { return signal{} })
 	s := labor{name: "more messages than wait", packets: 600, get: func(ch *channel.Channel) channel.Handler {
 		if ch.Index() == 0 {
 			return channel.Nop{}
@@ -135,7 +135,7 @@ func newestFlood(window int) labor {
 			w.WriteInt(64, 65)
 			w.WriteUint32(id)
 			for range 64 {
-				w.WriteUint8(1)
+				w.WriteUint8(0) // what each takes at least
 			}
 			id += 64
 			list = append(list, lie{bunch.Header{ChIndex: 1, Name: dataName, Bits: w.Len()}, w.Bytes()})
@@ -145,11 +145,11 @@ func newestFlood(window int) labor {
 	return s
 }
 
-// mark is the smallest useful message.
-type mark struct{ v uint8 }
+// signal is the smallest message.
+type signal struct{}
 
 // Serialize is the message's.
-func (m *mark) Serialize(s *message.Stream) { s.Uint8(&m.v) }
+func (signal) Serialize(*message.Stream) {}
 
 var openings = labor{name: "opens and closes", packets: 600, fill: func(l *liar, i int) (list []lie) {
 	for k := range 40 {

@@ -48,7 +48,7 @@
 //	  1         the id is the last one plus 1 (Ordered, from the second on)
 //	  16        id otherwise
 //	  Int(k)    kind, k the number of kinds
-//	  ...       the message
+//	  ...       the message, with zeros up to 8 bits when it has less
 //
 // # Bounds
 //
@@ -58,8 +58,8 @@
 //	a message                                      Config.MaxBits, 6000; Send returns ErrTooLarge, Read ErrFormat
 //	messages in a packet                           64, and Config.Budget bits
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
-//	bytes received, on a channel (Attach)          the half of the connection's MaxMemory that is for received data, less a sixteenth, at most
-//	                                               16 KiB; each message counts 128 bytes more than its size. A queue takes three quarters of what
+//	bytes received, on a channel (Attach)          channel.Channel.MaxHold less an eighth, 32 KiB at most, which are for channels that open and for bunches
+//	                                               behind a lost one; each message counts 128 bytes more than its size. A queue takes three quarters of what
 //	                                               others leave at most, so n full ones leave 1/4^n of it. Beyond that Ordered: the
 //	                                               message's packet counts as lost, and the message is sent again, as Counters.Refused says;
 //	                                               others: as beyond Window. A queue without messages has room for one, whatever others hold

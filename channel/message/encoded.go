@@ -16,6 +16,9 @@ const (
 	maxFreeBytes   = 1 << 20
 )
 
+// leastBits is what a message takes at least: many without fields would cost their reader much for nothing.
+const leastBits = 8
+
 // Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues. Errors: what
 // Serialize gave to Stream.Fail, such as ErrRange, or ErrFormat when Serialize writes other bits than it measures.
 func (k *Kind) Encode(m Message) (*Encoded, error) {
@@ -27,19 +30,21 @@ func (k *Kind) Encode(m Message) (*Encoded, error) {
 		return nil, fmt.Errorf("%w in a %s", s.err, k.name)
 	}
 	k.saw(s.bits, s.spare)
-	e := r.encoded((s.bits + 7) / 8)
-	e.kind, e.bits, e.refs = k, s.bits, 1
+	bits := s.bits
+	e := r.encoded((max(bits, leastBits) + 7) / 8)
+	e.kind, e.bits, e.refs = k, max(bits, leastBits), 1
 	r.w.Reset(e.buf)
 	*s = Stream{w: &r.w}
 	m.Serialize(s)
-	if err := s.Err(); err != nil || r.w.Len() != e.bits {
+	if err := s.Err(); err != nil || r.w.Len() != bits {
 		e.Release()
 		return nil, fmt.Errorf("%w: a %s writes other bits than it measures", ErrFormat, k.name)
 	}
+	r.w.WriteBits(0, e.bits-bits)
 	return e, nil
 }
 
-// Bits is the message's size in bits.
+// Bits is the message's size in bits, 8 at least.
 func (e *Encoded) Bits() int { return e.bits }
 
 // Release gives up the caller's reference; the queues have their own. Call it once: a second call takes a queue's

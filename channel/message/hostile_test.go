@@ -104,6 +104,36 @@ func TestLengthsThatOverflow(t *testing.T) {
 	}
 }
 
+// signal has no fields.
+type signal struct{}
+
+func (signal) Serialize(*message.Stream) {}
+
+// TestEachMessageTakesAByte: a message without fields takes a byte of the packet, or a peer could make an end read 64 of them for five bytes.
+func TestEachMessageTakesAByte(t *testing.T) {
+	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
+		var reg message.Registry
+		kind := reg.Add("signal", func() message.Message { return signal{} })
+		q, w := message.New(message.Config{Mode: mode, Kinds: &reg}), bitio.NewWriter(make([]byte, 1000))
+		for range 64 {
+			require.NoError(t, q.Send(kind, signal{}))
+		}
+		require.Equal(t, 64, q.Write(0, w))
+		require.Greater(t, w.Len(), 64*8)
+		for _, cut := range []int{64*8 - 1, 1, 0} {
+			in := message.New(message.Config{Mode: mode, Kinds: &reg})
+			if err := in.Read(bitio.NewReader(w.Bytes(), w.Len()-cut)); cut > 0 {
+				require.ErrorIs(t, err, message.ErrFormat)
+				continue
+			}
+			for range 64 {
+				_, k := in.Receive()
+				require.Equal(t, kind, k)
+			}
+		}
+	}
+}
+
 // TestManyWithdrawnBlocks: blocks that were too large for the peer don't move the ids of those behind them out of its window
 // before it has heard of all of them.
 func TestManyWithdrawnBlocks(t *testing.T) {

@@ -31,7 +31,7 @@ type Config struct {
 	// Resend is the least time that a message waits for its ack before it is sent again. It waits longer, up to 2 s, when
 	// acks take longer. A message known to be lost is sent again at once. Default 100 ms, 1 ms to 1 h.
 	Resend time.Duration
-	// MaxBits bounds a message, in bits, up to 524280. Default 6000. A peer can make a queue hold Window messages of that size.
+	// MaxBits bounds a message, in bits, 8 to 524280. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
 	// Budget bounds the bits of this queue in a packet, 56 to 524280: telling the peer of room needs the least. Default 7000; with Attach it and MaxBits are
 	// 8192 at most, whatever they say, since a bunch has no room for more, and where a packet has less room than Budget only a single message uses more.
@@ -66,8 +66,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: Window %d must be a power of two from 1 to %d", ErrConfig, c.Window, 1<<14)
 	case c.Resend < time.Millisecond || c.Resend > time.Hour:
 		return fmt.Errorf("%w: Resend %v must be from 1ms to 1h", ErrConfig, c.Resend)
-	case c.MaxBits < 1 || c.MaxBits > maxMessageBits:
-		return fmt.Errorf("%w: MaxBits %d must be from 1 to %d", ErrConfig, c.MaxBits, maxMessageBits)
+	case c.MaxBits < leastBits || c.MaxBits > maxMessageBits:
+		return fmt.Errorf("%w: MaxBits %d must be from %d to %d", ErrConfig, c.MaxBits, leastBits, maxMessageBits)
 	case c.Budget < headerBits || c.Budget > maxMessageBits: // with less no credit would leave, and the peer would wait for ever
 		return fmt.Errorf("%w: Budget %d must be from %d to %d", ErrConfig, c.Budget, headerBits, maxMessageBits)
 	}

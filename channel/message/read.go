@@ -35,6 +35,7 @@ func (q *Queue) Read(r *bitio.Reader) error {
 		s.spare = 0
 		m.Serialize(s)
 		bits := before - r.Remaining()
+		r.Skip(max(0, leastBits-bits))
 		k.saw(bits, s.spare)
 		err := s.Err()
 		if err == nil && bits > q.cfg.MaxBits {
