@@ -65,6 +65,8 @@
 //	                                               others: as beyond Window. A queue without messages has room for one, whatever others hold
 //	packets with messages or fragments in flight   8192, and what remembers them counts within MaxMemory, in the half for what isn't acked; beyond that more wait
 //	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
+//	a fragment of a block                          896 bytes. Where packets are smaller it is in several, and is lost with any of them: with four, at 30 %
+//	                                               loss, one in four arrives, so a block takes four times its bytes
 //	bytes of blocks being received                 BlocksConfig.MaxHeld, within the connection's MaxMemory; Blocks.Held
 //
 // # What differs from the articles, and why
