@@ -191,7 +191,7 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	case c.flow.unheard >= acksAtOnce: // the history holds 256
 		c.oweAcks(0)
 		c.FlushNet()
-	case c.flow.unheard >= acksSoon && c.flow.dirtyAcks:
+	case c.flow.dirtyAcks && c.flow.unheard >= min(acksSoon, c.cfg.Protocol.PacketWindow/2):
 		c.oweAcks(0)
 	}
 }
@@ -216,8 +216,8 @@ func (c *Conn) takeControl(r *bitio.Reader, id int64) error {
 	return nil
 }
 
-// Acks wait for AckDelay at most until so many packets are owed one: then they are due in this tick, and, before the
-// oldest of them fall out of the history, at once.
+// Acks wait for AckDelay at most until acksSoon packets are owed one, or half of the window, which is the peer's too: then they are due in this tick. Before the
+// oldest of them fall out of the history they are due at once.
 const (
 	acksSoon   = 16
 	acksAtOnce = 192

@@ -767,17 +767,19 @@ func TestTwiceWhileOneIsHeld(t *testing.T) {
 	require.Equal(t, late+1, c.Counters.OutOfOrder)
 }
 
-// TestManyPacketsAreAckedSoon: delayed acks are due in this tick once sixteen packets are owed one.
+// TestManyPacketsAreAckedSoon: delayed acks are due in this tick once sixteen packets are owed one, or half of a small window.
 func TestManyPacketsAreAckedSoon(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 30 * time.Second })
-	for range 5 {
-		h.exchange()
-	}
-	c := h.conns[1]
-	c.cfg.AckDelay = time.Second
-	for i := 1; i <= acksSoon; i++ {
-		h.give(0, h.packet(0, true))
-		require.Equal(t, i == acksSoon, c.acksDue(), "%d packets", i)
+	for window, soon := range map[int]int{16: 8, 31: 15, 32: acksSoon, 6144: acksSoon} {
+		h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 30 * time.Second })
+		for range 5 {
+			h.exchange()
+		}
+		c := h.conns[1]
+		c.cfg.AckDelay, c.cfg.Protocol.PacketWindow = time.Second, window
+		for i := 1; i <= soon; i++ {
+			h.give(0, h.packet(0, true))
+			require.Equal(t, i == soon, c.acksDue(), "window %d, %d packets", window, i)
+		}
 	}
 }
 
