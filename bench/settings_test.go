@@ -186,6 +186,7 @@ func driverRules() map[string]rule {
 		"MaxPerAddr":       free("negative is no bound, and more than MaxConns is none either"),
 		"LoginTimeout":     durations(10*time.Millisecond, 24*time.Hour, false),
 		"TickRate":         numbers(1, 10_000),
+		"Parallel":         limits(list(driver.Cores(-1), driver.Cores(257)), list(driver.Cores(0), driver.Cores(1), driver.Cores(256))),
 		"MaxDatagrams":     numbers(1, 1<<24),
 		"MaxConnDatagrams": limits(list(1<<24+1), list(-1, 0, 1, 1<<24)),
 		"Prompt":           either, "Checksum": either,

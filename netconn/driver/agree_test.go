@@ -69,6 +69,7 @@ func (a *agreement) dial(i int) {
 // serve begins the server, which forgets everything that one before knew.
 func (a *agreement) serve() {
 	cfg := a.cfg
+	cfg.Parallel = Cores(a.seed % 3)
 	a.open = map[*Conn]bool{}
 	open := a.open
 	cfg.Socket, cfg.Clock, cfg.Rand = &townSocket{town: a.town, addr: a.town.addr}, a.clock, a.town

@@ -8,7 +8,7 @@ import (
 )
 
 // Cores runs work on so many cores: the calling goroutine, and others that end before Run returns. It is an
-// actorrep.Executor, for actorrep.Config.Parallel. 0 and 1 are one core, without another goroutine. Steady use allocates
+// actorrep.Executor, for actorrep.Config.Parallel; Config.Parallel is another use. 0 and 1 are one core, without another goroutine. Steady use allocates
 // nothing.
 //
 //	world := actorrep.NewServer(actorrep.Config{Parallel: driver.Cores(4)})

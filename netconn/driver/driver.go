@@ -67,9 +67,9 @@ type Driver struct {
 	log     operatorLog
 	dropped dropped // counters of ended connections
 
-	in, out []udp.Message
-	nOut    int
+	in      []udp.Message
 	near    []*Conn // the connections of the datagrams in in
+	out     outgoing
 	gather  gathering
 	fetched int64 // sum of what fetch read, so that the compiler keeps the reads
 
@@ -346,45 +346,6 @@ func (d *Driver) forgetAll() {
 		d.dropped.add(c)
 	}
 	d.conns = nil
-}
-
-// write queues a datagram to be sent at the end of the tick, or earlier when the batch is full.
-func (d *Driver) write(to netip.AddrPort, p []byte) {
-	if len(p) > maxDatagram-checksumBytes {
-		d.Counters.SendErrors++
-		return
-	}
-	m := &d.out[d.nOut]
-	m.Buf, m.Addr = append(m.Buf[:0], p...), to
-	if d.cfg.Checksum {
-		m.Buf = binary.LittleEndian.AppendUint32(m.Buf, crc32.Checksum(p, castagnoli))
-	}
-	d.Counters.DatagramsOut++
-	d.Counters.BytesOut += uint64(len(p))
-	if d.nOut++; d.nOut == len(d.out) {
-		d.flush()
-	}
-}
-
-// flush sends the batch. A datagram that the system refuses is lost, as on the network: strangers may claim any source
-// address.
-func (d *Driver) flush() {
-	for batch := d.out[:d.nOut]; len(batch) > 0 && d.err == nil; {
-		n, err := d.socket.WriteBatch(batch)
-		batch = batch[n:]
-		if err == nil && n > 0 {
-			continue
-		}
-		if errors.Is(err, net.ErrClosed) {
-			d.socketFailed(err)
-			break
-		}
-		d.Counters.SendErrors++
-		if len(batch) > 0 {
-			batch = batch[1:]
-		}
-	}
-	d.nOut = 0
 }
 
 // Close ends all connections at once and closes the socket. Each peer gets one last packet that says so, or several

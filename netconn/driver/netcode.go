@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -110,6 +111,11 @@ func (d *Driver) AddrOfPath(id netcode.PathID) (addr netip.AddrPort, ok bool) {
 }
 
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
+
+// SendUnsealed is a callback of the handshake's machine.
+func (s *netcodeServer) SendUnsealed(to netip.AddrPort, p []byte, with sealing.Sealer) {
+	s.d.writeUnsealed(to, p, with)
+}
 
 // Connected is called by the handshake's machine: a client has got a slot.
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {

@@ -148,6 +148,7 @@ func (c *Config) check() error {
 		optional("MaxConns", c.MaxConns, 1, maxMaxConns),
 		optional("NetSpeed", c.NetSpeed, congestion.MinNetSpeed, math.MaxInt32),
 		optional("TickRate", c.TickRate, 1, maxTickRate),
+		optional("Parallel", int(c.Parallel), 1, maxCores),
 		optional("MaxDatagram", max(c.MaxDatagram, 0), 1, maxDatagram),
 		optional("Link.Slots", slots, 1, netcode.MaxSlots))
 	if err == nil && c.LoginTimeout != 0 {
@@ -245,15 +246,20 @@ func (d *Driver) warnUnaccepted(server bool) {
 	}
 }
 
-// makeBatches allocates as many datagrams as the socket reads or writes at once.
+// makeBatches allocates the datagrams that are read at once, and those that are sent.
 func (d *Driver) makeBatches() {
 	n := d.socket.BatchSize()
-	d.in, d.out, d.near = make([]udp.Message, n), make([]udp.Message, n), make([]*Conn, n)
-	buf := make([]byte, 2*n*maxDatagram)
-	for i := range n {
-		d.in[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]
-		d.out[i].Buf, buf = buf[:0:maxDatagram], buf[maxDatagram:]
+	d.in, d.near = buffers(n, maxDatagram), make([]*Conn, n)
+	d.makeOutgoing()
+}
+
+// buffers makes n messages with room for a datagram each.
+func buffers(n, size int) []udp.Message {
+	msgs, buf := make([]udp.Message, n), make([]byte, n*maxDatagram)
+	for i := range msgs {
+		msgs[i].Buf, buf = buf[:size:maxDatagram], buf[maxDatagram:]
 	}
+	return msgs
 }
 
 // channels is the configured types, plus the login's control channel unless the game has its own.

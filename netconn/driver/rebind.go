@@ -36,7 +36,6 @@ func (d *Driver) Rebind(s udp.Socket) error {
 	d.mu.Lock() // Do may look
 	d.socket = s
 	d.mu.Unlock()
-	d.nOut = 0
 	d.makeBatches()
 	if d.failed {
 		d.err, d.failed = nil, false

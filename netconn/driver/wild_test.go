@@ -284,7 +284,7 @@ func wildRun(t *testing.T, seed uint64) (fault string) {
 	low := time.Duration(g.rng.IntN(60)) * time.Millisecond
 	var server *Driver
 	cfg := g.config(&server)
-	cfg.Link, cfg.Protocol = link, proto
+	cfg.Link, cfg.Protocol, cfg.Parallel = link, proto, Cores(seed%3)
 	g.town = newTown(t, seed, netsim.Settings{Loss: float64(pick(0, 0, 5, 30)), LagMin: low, LagMax: low + time.Duration(1+g.rng.IntN(30))*time.Millisecond, Dup: float64(pick(0, 5))}, cfg)
 	server = g.town.server
 	g.town.tick = time.Duration(pick(5, 16, 100)) * time.Millisecond

@@ -150,7 +150,7 @@ func bind(addr netip.AddrPort, mac *[macBytes]byte) (b [challengePad]byte) {
 }
 
 func (s *Server) sendGlobal(to netip.AddrPort, with *sealer, t packetType, n int) {
-	s.cfg.Handler.Send(to, with.seal(t, s.globalSeq, s.buf[:Headroom+n]))
+	s.emit(to, with, t, s.globalSeq, s.buf[:Headroom+n])
 	s.globalSeq++
 }
 

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
 )
 
 type packetType uint8
@@ -26,7 +28,7 @@ const (
 // is sealed where it is.
 const (
 	Headroom = 9
-	Tailroom = macBytes
+	Tailroom = sealing.Overhead
 )
 
 // Reasons to refuse a packet.
@@ -36,12 +38,11 @@ var (
 	ErrSequence = errors.New("netcode: malformed sequence")
 )
 
-// sealer seals or opens the packets of one direction. It keeps its nonce and additional data, so that
-// sealing doesn't allocate.
+// sealer seals or opens the packets of one direction.
 type sealer struct {
-	aead  cipher.AEAD
-	ad    [versionBytes + 8 + 1]byte
-	nonce [chacha20poly1305.NonceSize]byte
+	aead       cipher.AEAD
+	protocolID uint64
+	room       sealing.Room
 }
 
 func newSealer(key *Key, protocolID uint64) *sealer {
@@ -49,26 +50,51 @@ func newSealer(key *Key, protocolID uint64) *sealer {
 	if err != nil {
 		panic(err) // only for a key of another size
 	}
-	s := &sealer{aead: a}
-	copy(s.ad[:], version)
-	binary.LittleEndian.PutUint64(s.ad[versionBytes:], protocolID)
-	return s
+	return &sealer{aead: a, protocolID: protocolID}
+}
+
+// bind puts the nonce and the additional data of a packet into room.
+func (s *sealer) bind(room *sealing.Room, prefix byte, seq uint64) (nonce, ad []byte) {
+	nonce, ad = room[:chacha20poly1305.NonceSize], room[chacha20poly1305.NonceSize:][:versionBytes+8+1]
+	clear(nonce)
+	binary.LittleEndian.PutUint64(nonce[4:], seq)
+	copy(ad, version)
+	binary.LittleEndian.PutUint64(ad[versionBytes:], s.protocolID)
+	ad[versionBytes+8] = prefix
+	return nonce, ad
 }
 
 // seal turns buf[Headroom:], with Tailroom of capacity behind, into a packet and returns it; it begins
 // within the headroom.
 func (s *sealer) seal(t packetType, seq uint64, buf []byte) []byte {
+	return s.Seal(frame(t, seq, buf), &s.room)
+}
+
+// frame puts a header before the payload buf[Headroom:] and returns both.
+func frame(t packetType, seq uint64, buf []byte) []byte {
 	n := max(1, (bits.Len64(seq)+7)/8)
-	prefix := byte(n)<<4 | byte(t)
-	s.ad[len(s.ad)-1] = prefix
-	binary.LittleEndian.PutUint64(s.nonce[4:], seq)
-	sealed := s.aead.Seal(buf[Headroom:Headroom], s.nonce[:], buf[Headroom:], s.ad[:])
-	start := Headroom - 1 - n
-	buf[start] = prefix
+	p := buf[Headroom-1-n:]
+	p[0] = byte(n)<<4 | byte(t)
 	for i := range n {
-		buf[start+1+i] = byte(seq >> (8 * i))
+		p[1+i] = byte(seq >> (8 * i))
 	}
-	return buf[start : Headroom+len(sealed)]
+	return p
+}
+
+// Seal seals a packet that frame has made. It implements sealing.Sealer: it changes only p and room.
+func (s *sealer) Seal(p []byte, room *sealing.Room) []byte {
+	n, seq := sequence(p)
+	nonce, ad := s.bind(room, p[0], seq)
+	return s.aead.Seal(p[:1+n], nonce, p[1+n:], ad)
+}
+
+// sequence is the sequence in a packet's header, and its length.
+func sequence(p []byte) (n int, seq uint64) {
+	n = int(p[0] >> 4)
+	for i := range n {
+		seq |= uint64(p[1+i]) << (8 * i)
+	}
+	return n, seq
 }
 
 // header is a sealed packet's type and sequence.
@@ -84,17 +110,14 @@ func header(p []byte) (t packetType, seq uint64, body []byte, err error) {
 	case n < 1 || n > 8 || len(p) < 1+n+macBytes:
 		return 0, 0, nil, ErrSequence
 	}
-	for i := range n {
-		seq |= uint64(p[1+i]) << (8 * i)
-	}
+	_, seq = sequence(p)
 	return t, seq, p[1+n:], nil
 }
 
 // open opens body in place and checks its size.
 func (s *sealer) open(prefix byte, seq uint64, body []byte) ([]byte, error) {
-	s.ad[len(s.ad)-1] = prefix
-	binary.LittleEndian.PutUint64(s.nonce[4:], seq)
-	plain, err := s.aead.Open(body[:0], s.nonce[:], body, s.ad[:])
+	nonce, ad := s.bind(&s.room, prefix, seq)
+	plain, err := s.aead.Open(body[:0], nonce, body, ad)
 	if err != nil {
 		return nil, ErrSealed
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/bunchnet/bunchnet/history/replay"
+	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
@@ -140,6 +141,7 @@ type Server struct {
 	Counters ServerCounters
 
 	cfg          ServerConfig
+	sender       sealing.Sender // the handler if it seals packets itself, else nil
 	tokenKey     cipher.AEAD
 	challengeKey cipher.AEAD
 	challengeSeq uint64
@@ -217,6 +219,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	for i, a := range cfg.Addrs {
 		s.cfg.Addrs[i] = unmap(a)
 	}
+	s.sender, _ = cfg.Handler.(sealing.Sender)
 	var seed [KeyBytes + 8]byte
 	if _, err := io.ReadFull(cfg.Rand, seed[:]); err != nil {
 		return nil, err
@@ -258,7 +261,7 @@ func (s *Server) Fetch(slot int) int64 {
 		return 0
 	}
 	c := s.slots[slot]
-	return int64(c.sent) + int64(c.id) + int64(c.m.recv.nonce[4]) + int64(c.m.send.nonce[4])
+	return int64(c.sent) + int64(c.id) + int64(c.m.recv.protocolID) + int64(c.m.send.protocolID)
 }
 
 // Receive handles a datagram. It decrypts p in place.
@@ -378,9 +381,18 @@ func (s *Server) keepAlive(now time.Duration, slot int) {
 
 func (s *Server) send(now time.Duration, slot int, t packetType, buf []byte) {
 	c := s.slots[slot]
-	s.cfg.Handler.Send(c.addr, c.m.send.seal(t, c.seq, buf))
+	s.emit(c.addr, c.m.send, t, c.seq, buf)
 	c.seq++
 	c.sent = now
+}
+
+// emit sends a packet, which the handler seals if it can.
+func (s *Server) emit(to netip.AddrPort, with *sealer, t packetType, seq uint64, buf []byte) {
+	if s.sender != nil {
+		s.sender.SendUnsealed(to, frame(t, seq, buf), with)
+		return
+	}
+	s.cfg.Handler.Send(to, with.seal(t, seq, buf))
 }
 
 // SendPayload encrypts the payload p[Headroom:] in place and sends it to the client in a slot. p needs Tailroom bytes of capacity behind

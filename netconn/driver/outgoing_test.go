@@ -1,0 +1,269 @@
+package driver
+
+import (
+	"crypto/cipher"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/bunchnet/bunchnet/bench/cputime"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// ledger notes what is written, in its order.
+type ledger struct {
+	udp.Socket
+	sum   uint32
+	n     int
+	bytes int
+	last  []udp.Message
+}
+
+func (l *ledger) WriteBatch(msgs []udp.Message) (int, error) {
+	for i := range msgs {
+		l.sum = crc32.Update(l.sum, castagnoli, []byte(msgs[i].Addr.String()))
+		l.sum = crc32.Update(l.sum, castagnoli, msgs[i].Buf)
+		l.bytes += len(msgs[i].Buf)
+	}
+	l.n += len(msgs)
+	l.last = msgs
+	return l.Socket.WriteBatch(msgs)
+}
+
+// besiege plays a server whose clients talk, leave, crash and come back over bad paths, beside liars at two of their addresses, and returns everything
+// that can be observed at the server.
+func besiege(t *testing.T, cores Cores) string {
+	const clients, ticks = 12, 36
+	var seen strings.Builder
+	link := Netcode{Key: netcode.Key{1}, TakeOver: true}
+	fast := Config{Link: link, Checksum: true, NetSpeed: 10_000_000, Channels: chat(&sink{})}
+	cfg := fast
+	cfg.Parallel = cores
+	cfg.Channels = chat(&echo{})
+	cfg.Joined = func(c *Conn) { fmt.Fprintln(&seen, "joined", c.ID(), c.ClientID()) }
+	var w *town
+	cfg.Closed = func(c *Conn, r netconn.CloseResult) {
+		fmt.Fprintln(&seen, "closed", c.ID(), r)
+		for o := range w.server.Conns {
+			if o.ClientID() == c.ClientID()+1 {
+				o.Abort(o.Now(), "its neighbour has gone")
+			}
+		}
+	}
+	w = newTown(t, 1, netsim.Settings{Loss: 5, Dup: 5, LagMin: 10 * time.Millisecond, LagMax: 30 * time.Millisecond}, cfg)
+	wrote := &ledger{Socket: w.server.socket}
+	w.server.socket = wrote
+	dial := func(id uint64) *townClient {
+		cfg := fast
+		cfg.Link = Netcode{Token: townToken(t, w, id, nil)}
+		cfg.Joined = func(c *Conn) {
+			ch, err := c.Open(chatName, &sink{})
+			require.NoError(t, err)
+			_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+			require.NoError(t, err)
+			c.User = ch
+		}
+		return w.dial(cfg)
+	}
+	for id := range uint64(clients) {
+		dial(id)
+	}
+	most := 0
+	for tick := range ticks {
+		for _, c := range w.clients {
+			if conn := c.Server(); conn != nil && conn.User != nil {
+				_, _ = conn.User.(*channel.Channel).SendBunch(&bunch.Out{Data: make([]byte, 6000), Reliable: true, NoMerge: true}) // it may have ended
+			}
+		}
+		for i := range 20 { // payloads with a tag that is wrong
+			lie := append([]byte{0x45, byte(i), 0, 0, 1}, make([]byte, 100)...)
+			lie = binary.LittleEndian.AppendUint32(lie, crc32.Checksum(lie, castagnoli))
+			w.sockets[i%2].up.Push(w.now.Sub(w.began), lie)
+		}
+		if i := clients / 2; tick == 24 || tick == 30 { // one crashes and dials again from its address, with its id or another
+			w.nextAddr = w.sockets[i].addr
+			w.sockets = append(w.sockets[:i:i], w.sockets[i+1:]...)
+			dial(uint64(tick/30*100 + i))
+		}
+		if tick == 27 {
+			w.clients[clients-2].Server().CloseWithReason("enough")
+			w.server.Conns(func(c *Conn) bool { c.CloseWithError(ErrKicked); return false })
+		}
+		before := wrote.n
+		w.step()
+		most = max(most, wrote.n-before)
+	}
+	require.Greater(t, most, 3*sealPart)
+	require.NoError(t, w.server.Close())
+	require.EqualValues(t, wrote.bytes-wrote.n*checksumBytes, w.server.Counters.BytesOut)
+	for _, c := range w.clients[:clients/2] { // the addresses of those behind it had others before
+		require.Zero(t, c.client.(*netcodeClient).m.Counters.NotSealed)
+	}
+	fmt.Fprintln(&seen, wrote.n, wrote.sum, w.server.Counters, w.server.server.(*netcodeServer).m.Counters)
+	return seen.String()
+}
+
+// TestCoresSealTheSame: what a server sends, in which order, and all else that is seen of it are the same on any number of cores.
+func TestCoresSealTheSame(t *testing.T) {
+	want := besiege(t, 1)
+	for _, cores := range []Cores{2, 4, 8} {
+		require.Equal(t, want, besiege(t, cores), "%d cores", cores)
+	}
+}
+
+// marks is a Sealer that marks packets, or panics.
+type marks struct{ err error }
+
+func (m *marks) Seal(p []byte, _ *sealing.Room) []byte {
+	if m.err != nil {
+		panic(m.err)
+	}
+	p[0]++
+	return append(p, make([]byte, sealing.Overhead)...)
+}
+
+// ledgerOf is a driver on so many cores, and what it writes.
+func ledgerOf(t *testing.T, cores Cores) (*Driver, *ledger) {
+	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+	wrote := &ledger{Socket: a}
+	d, err := Listen("", Config{Socket: wrote, Parallel: cores})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d, wrote
+}
+
+// TestPanicSendsNothingUnsealed: what is collected when the sealing of one packet panics is lost, and what comes after it is sealed once.
+func TestPanicSendsNothingUnsealed(t *testing.T) {
+	for _, cores := range []Cores{1, 2, 4} {
+		d, wrote := ledgerOf(t, cores)
+		n := len(d.out.msgs) - 1
+		for i := range n {
+			s := &marks{}
+			if i == n/2 {
+				s.err = errBoom
+			}
+			d.writeUnsealed(d.LocalAddr(), []byte{7}, s)
+		}
+		panicked := func() (p any) {
+			defer func() { p = recover() }()
+			d.flush()
+			return nil
+		}
+		require.ErrorIs(t, panicked().(error), errBoom)
+		require.Zero(t, wrote.n)
+		for range n {
+			d.writeUnsealed(d.LocalAddr(), []byte{7}, &marks{})
+		}
+		d.flush()
+		require.Equal(t, n, wrote.n)
+		for _, m := range wrote.last {
+			require.Equal(t, byte(8), m.Buf[0])
+			require.Len(t, m.Buf, 1+sealing.Overhead)
+		}
+	}
+}
+
+func TestAllocsSealing(t *testing.T) {
+	d, wrote := ledgerOf(t, 4)
+	d.socket = discards{wrote.Socket}
+	p, s := make([]byte, 100), &marks{}
+	tick := func() {
+		for range 1000 {
+			d.writeUnsealed(d.LocalAddr(), p, s)
+		}
+		d.flush()
+	}
+	tick()
+	require.Zero(t, testing.AllocsPerRun(100, tick))
+}
+
+type discards struct{ udp.Socket }
+
+func (discards) WriteBatch(msgs []udp.Message) (int, error) { return len(msgs), nil }
+
+// chacha seals with the cipher of netcode.
+type chacha struct{ cipher.AEAD }
+
+func (c chacha) Seal(p []byte, room *sealing.Room) []byte {
+	return c.AEAD.Seal(p[:2], room[:chacha20poly1305.NonceSize], p[2:], room[chacha20poly1305.NonceSize:])
+}
+
+// BenchmarkSealing is how long a tick's packets to 1,000 clients take to be encrypted on one core and on two, in turns: the medians, and how many
+// times faster two are. Times are CPU time, on two cores that of the one that took longer: what else runs on the machine doesn't count, and neither does how
+// long a core takes to begin, for which see BenchmarkCores.
+func BenchmarkSealing(b *testing.B) {
+	const packets = 1000
+	var work, done = make(chan func()), make(chan time.Duration)
+	took := func(f func()) time.Duration {
+		began := cputime.Thread()
+		f()
+		return cputime.Thread() - began
+	}
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			done <- took(f)
+		}
+	}()
+	defer close(work)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, size := range []int{100, 400, 1200} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+			d, err := Listen("", Config{Socket: discards{a}, Parallel: 2})
+			require.NoError(b, err)
+			defer d.Close()
+			sealers := make([]sealing.Sealer, packets)
+			for i := range sealers {
+				aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
+				require.NoError(b, err)
+				sealers[i] = &chacha{aead}
+			}
+			p := make([]byte, size)
+			var times [3][]time.Duration // by cores
+			turn := func(cores int, f func(part func(worker int)) time.Duration) {
+				for _, s := range sealers {
+					d.writeUnsealed(d.LocalAddr(), p, s)
+				}
+				times[cores] = append(times[cores], f(func(worker int) {
+					for part := worker; part*sealPart < packets; part += cores {
+						d.finishPart(part, worker)
+					}
+				}))
+				d.out.n = 0
+			}
+			for range b.N {
+				turn(1, func(part func(int)) time.Duration { return took(func() { part(0) }) })
+				turn(2, func(part func(int)) time.Duration {
+					work <- func() { part(1) }
+					here := took(func() { part(0) })
+					return max(here, <-done)
+				})
+			}
+			us := func(cores int) float64 {
+				slices.Sort(times[cores])
+				return float64(times[cores][b.N/2].Nanoseconds()) / 1000
+			}
+			b.ReportMetric(us(1), "us/1-core")
+			b.ReportMetric(us(2), "us/2-cores")
+			b.ReportMetric(us(1)/us(2), "times-faster")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
