@@ -372,8 +372,11 @@ func (b *Base) mark(m layout.Mask) {
 
 // SetUpdateFrequency limits how often the actor is compared, in times a second; 0 is every Step.
 func (b *Base) SetUpdateFrequency(hz float64) error {
-	if b.rep == nil {
+	switch {
+	case b.rep == nil:
 		return b.noServer()
+	case !(hz >= 0):
+		return fmt.Errorf("actorrep: SetUpdateFrequency %v must be 0, for every Step, or above", hz)
 	}
 	b.rep.interval = 0
 	if hz > 0 {

@@ -174,7 +174,11 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 		}
 		c.tellsRefs |= refers
 	}
-	_, c.initializes = a.(Initializer)
+	if _, c.initializes = a.(Initializer); !c.initializes {
+		if m, ok := t.MethodByName("Init"); ok && m.Type.NumIn() == 1 {
+			return nil, fmt.Errorf("actorrep: %v.Init returns something, so a client wouldn't call it; an Initializer has Init()", t)
+		}
+	}
 	l.Zeros = c.initializes
 	for _, o := range options {
 		if o == nil {

@@ -229,10 +229,12 @@ func (c *checker) peer(p *Peer) {
 	for v := range p.oversize {
 		c.must(p.views[v.b] == v, "a value of %v, which is gone, is too large", v.b.guid)
 	}
-	closing := map[*Base]int{}
-	for b, k := range p.closing {
-		closing[b] = k.n
-		c.must(k.n > 0 && k.newest != nil, "%d channels of %v close", k.n, b.guid)
+	for id, k := range p.closing {
+		c.must(len(k.views) > 0 && k.newest != nil, "%d channels of %v close", len(k.views), id)
+		empty(c, "closing", k.views)
+		for _, v := range k.views {
+			c.must(v.b.guid == id && (v.b.world == c.w || v.b.self == nil), "a closing channel of %v keeps an actor that is destroyed", id)
+		}
 	}
 	if o, ok := p.out.(*channelOutlet); ok && !p.ended() {
 		n := 0
@@ -242,7 +244,7 @@ func (c *checker) peer(p *Peer) {
 			}
 		}
 		for _, k := range p.closing {
-			n -= k.n
+			n -= len(k.views)
 		}
 		c.must(n >= 0, "%d channels close for ever", -n)
 	}

@@ -2,8 +2,10 @@ package actorrep_test
 
 import (
 	"math"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +40,50 @@ func TestSleepersLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, actorrep.Referring(l.World), 16)
+}
+
+// TestDestroyedActorsGo: a client that acks nothing keeps no destroyed actor alive on the server, also not one that slept or wasn't relevant before.
+func TestDestroyedActorsGo(t *testing.T) {
+	seen := true
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return seen }}, registerHand)
+	w.Join(registerHand)
+	var all []weak.Pointer[hand]
+	var live []*hand
+	spawn := func(n int) {
+		for range n {
+			h := &hand{}
+			require.NoError(t, w.Server.Spawn(h))
+			all, live = append(all, weak.Make(h)), append(live, h)
+		}
+	}
+	dark := func() {
+		w.Now += rig.Tick
+		w.Server.Step(w.Now)
+		w.Lose()
+	}
+	spawn(10)
+	for range 30 {
+		w.Step()
+	}
+	require.NoError(t, live[0].SetDormant(true))
+	for _, seen = range []bool{false, true, false, true} {
+		spawn(3)
+		dark()
+		dark()
+	}
+	for _, h := range live {
+		require.NoError(t, w.Server.Destroy(h))
+	}
+	live = nil
+	for range 30 {
+		dark()
+	}
+	runtime.GC()
+	for i, h := range all {
+		require.Nil(t, h.Value(), "%d", i)
+	}
+	w.Server.Consistent(t)
+	require.NotZero(t, w.Lines[0].S.Table().Len())
 }
 
 // TestRelevantForEver: with the largest RelevantTimeout an actor stays.
@@ -78,6 +124,9 @@ func TestUpdateFrequencyOfAlmostNever(t *testing.T) {
 			w.Step()
 		}
 		require.LessOrEqual(t, w.Server.Counters.Compared-compared, uint64(1))
+		for _, bad := range []float64{-3, math.NaN(), math.Inf(-1)} {
+			require.ErrorContains(t, h.SetUpdateFrequency(bad), "must be 0, for every Step, or above")
+		}
 		h.ForceUpdate()
 		for range 10 {
 			w.Step()

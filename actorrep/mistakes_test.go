@@ -31,6 +31,15 @@ type (
 	}
 )
 
+// returns has an Init of its own that isn't an Initializer's.
+type returns struct {
+	actorrep.Base
+	N int `net:""`
+}
+
+// Init fails.
+func (*returns) Init() error { return nil }
+
 func (*placed) Location() (x, y, z float64) { return 0, 0, 0 }
 
 // TestRegisterSaysWhatIsWrong: an option of a class that can't do what it says is an error, and no panic.
@@ -46,6 +55,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	} {
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), o), what)
 	}
+	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("returns", (*returns)(nil)), "returns.Init returns something, so a client wouldn't call it")
 	for rate, what := range map[float64]string{0: "RateLimit 0 must be a number above 0", -1: "RateLimit -1", math.Inf(1): "RateLimit +Inf", math.NaN(): "RateLimit NaN"} {
 		pitch := actorrep.ServerRPC0(func(actorrep.Call, *tent) error { return nil }, actorrep.RateLimit(rate, 1))
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.RPCs{"Pitch": pitch}), what)

@@ -139,7 +139,7 @@ func (d *definition) wireKind() uint8 {
 }
 
 // RPC is a remote procedure of actors of type A, a pointer to a struct. P is the type of its parameters: any type that
-// can be replicated; of a struct, all exported fields and embedded structs, with or without tags; its unexported fields are zero when it runs at another end. Make it once, as a
+// can be replicated; of a struct, all exported fields and embedded structs, with or without tags, and of structs in these all fields; its own unexported fields are zero when it runs at another end. Make it once, as a
 // package-level variable. It gets its name when its class is registered.
 type RPC[A Actor, P any] struct {
 	def   definition

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -228,9 +229,9 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 		p.world.observer.Closing(o.conn, ch.Index(), reason)
 	}
 	if p.closing == nil {
-		p.closing = map[*Base]closing{}
+		p.closing = map[netguid.GUID]closing{}
 	}
-	p.closing[v.b] = closing{newest: ch, n: p.closing[v.b].n + 1}
+	p.closing[v.b.guid] = closing{newest: ch, views: append(p.closing[v.b.guid].views, v)}
 	return true
 }
 

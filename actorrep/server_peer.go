@@ -64,7 +64,7 @@ type Peer struct {
 	ending   map[netguid.GUID]*channel.Channel
 	endingID map[*channel.Channel]netguid.GUID
 
-	closing map[*Base]closing
+	closing map[netguid.GUID]closing
 
 	oversize map[*view]layout.Mask // units that the game was told are too large for the connection, until they fit again
 

@@ -3,6 +3,7 @@ package actorrep
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -433,7 +434,7 @@ func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 // or isn't relevant: the call runs. When the client has the actor's next channel already, it doesn't: the client was
 // told that the call was lost, and newer calls may have run.
 func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
-	if now := v.peer.views[v.b]; now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b].after(ch) {
+	if now := v.peer.views[v.b]; now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b.guid].after(ch) {
 		return
 	}
 	v.ReceivedBunch(ch, in)
@@ -443,7 +444,7 @@ func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
 // first has closed.
 type closing struct {
 	newest *channel.Channel
-	n      int
+	views  []*view // by channel, the oldest first; a view that has slept may have several
 }
 
 // after reports whether the client may know a newer channel than ch.
@@ -516,10 +517,12 @@ func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 			v.peer.closedBy(ch)
 		}
 	}
-	if c, is := v.peer.closing[v.b]; is {
-		c.n--
-		if v.peer.closing[v.b] = c; c.n == 0 {
-			delete(v.peer.closing, v.b)
+	if c := v.peer.closing[v.b.guid]; len(c.views) > 0 {
+		if i := slices.Index(c.views, v); i >= 0 {
+			c.views = slices.Delete(c.views, i, i+1)
+		}
+		if v.peer.closing[v.b.guid] = c; len(c.views) == 0 {
+			delete(v.peer.closing, v.b.guid)
 		}
 	}
 	if id, is := v.peer.endingID[ch]; is {

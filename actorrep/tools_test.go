@@ -193,7 +193,11 @@ func TestAttribution(t *testing.T) {
 	require.Empty(t, f.errs)
 	budgettest.Assert(&f, l.Peer, "soldier", "Aim", 100)
 	budgettest.Assert(&f, l.Peer, "soldier", "Nothing", 1<<30)
-	require.Len(t, f.errs, 2)
+	budgettest.Assert(&f, l.Peer, "Soldier", "", 1<<30)
+	require.Len(t, f.errs, 3)
+	require.Contains(t, f.errs[1], "but ")
+	require.Contains(t, f.errs[1], "Aim, ")
+	require.Contains(t, f.errs[2], "soldier")
 }
 
 type fakeTB struct{ errs []string }

@@ -437,11 +437,17 @@ func (w *World) Destroy(a Actor) error {
 	if b.parent == nil && !b.tornOff {
 		w.relevancy.RemoveActor(a)
 	}
+	name := &Base{class: b.class, guid: b.guid} // all that channels keep of it which a client leaves unacked
 	for len(b.rep.views) > 0 {
-		b.rep.views[len(b.rep.views)-1].leave(bunch.Destroyed)
+		v := b.rep.views[len(b.rep.views)-1]
+		v.leave(bunch.Destroyed)
+		v.b = name
 	}
 	for _, p := range w.peers {
 		p.keepView(a)
+		for _, v := range p.closing[b.guid].views {
+			v.b = name
+		}
 	}
 	w.unschedule(b)
 	bindVars(b.class, b.ptr, nil)

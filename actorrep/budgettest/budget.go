@@ -3,7 +3,12 @@
 //	budgettest.Assert(t, peer, "Soldier", "Pos", 20_000)
 package budgettest
 
-import "github.com/bunchnet/bunchnet/actorrep"
+import (
+	"slices"
+	"strings"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
 
 // TB is what Assert needs of a testing.TB.
 type TB interface {
@@ -16,15 +21,24 @@ type TB interface {
 func Assert(tb TB, p *actorrep.Peer, class, name string, maxBits uint64) {
 	tb.Helper()
 	sum, found := uint64(0), false
+	var classes, names []string
 	for _, c := range p.Attribution(0) {
+		if !slices.Contains(classes, c.Class) {
+			classes = append(classes, c.Class)
+		}
+		if c.Class == class {
+			names = append(names, c.Name)
+		}
 		if c.Class == class && (name == "" || c.Name == name) {
 			sum += c.Bits
 			found = true
 		}
 	}
 	switch {
+	case len(names) == 0:
+		tb.Errorf("there is no class %s to spend anything on, but %s", class, strings.Join(classes, ", "))
 	case !found:
-		tb.Errorf("there is no %s.%s to spend anything on", class, name)
+		tb.Errorf("there is no %s.%s to spend anything on, but %s", class, name, strings.Join(names, ", "))
 	case sum > maxBits:
 		tb.Errorf("%s.%s took %d bits, its budget is %d", class, name, sum, maxBits)
 	}

@@ -14,7 +14,7 @@
 //		Bag fastarray.List[Item] `net:"owner"`
 //	}
 //
-// All fields of an element are sent, unexported ones too, encoded as their tags say. Conditions and a notify belong
+// Of an element that is a struct all exported fields and embedded structs are sent, and of structs in these all fields, encoded as their tags say. Conditions and a notify belong
 // on the list. An actor may have two lists; put more into components.
 //
 // # On the server

@@ -64,6 +64,9 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 	}
 	switch form {
 	case asVar:
+		if o.push {
+			return fmt.Errorf("%w: %s: a Var within a Var", ErrKind, path)
+		}
 		first := len(l.Units)
 		o.push = true
 		if err := l.flatten(t.Field(0).Type, offset, path, o); err != nil {

@@ -253,10 +253,18 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 	return nil
 }
 
-// hasTag reports whether a field of a struct has a net tag.
-func hasTag(t reflect.Type) bool {
+// hasTag reports whether a field of a struct, or of one that is embedded in it, has a net tag. within is the structs that it is embedded in.
+func hasTag(t reflect.Type, within ...reflect.Type) bool {
 	for i := range t.NumField() {
-		if _, ok := t.Field(i).Tag.Lookup("net"); ok {
+		f := t.Field(i)
+		if _, ok := f.Tag.Lookup("net"); ok {
+			return true
+		}
+		in := f.Type
+		if in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		if f.Anonymous && in.Kind() == reflect.Struct && !slices.Contains(within, in) && hasTag(in, append(within, t)...) {
 			return true
 		}
 	}

@@ -332,6 +332,7 @@ func TestTagErrors(t *testing.T) {
 	require.NoError(t, err, "64 units are as many as there may be")
 	_, err = Build(reflect.TypeFor[struct {
 		*pointed
+		*knot
 		A int `net:""`
 	}]())
 	require.NoError(t, err)
@@ -344,7 +345,26 @@ func TestTagErrors(t *testing.T) {
 	require.Len(t, l.Units, 2)
 	_, err = BuildValue(reflect.TypeFor[struct{}]())
 	require.NoError(t, err, "a struct without fields hides none")
+	_, err = Build(reflect.TypeFor[struct {
+		*outer
+		A int `net:""`
+	}]())
+	require.ErrorIs(t, err, ErrKind, "embedded as a pointer, with fields of a struct that it embeds")
+	_, err = Build(reflect.TypeFor[struct {
+		A marks[marks[int]] `net:""`
+	}]())
+	require.ErrorIs(t, err, ErrKind)
+	require.ErrorContains(t, err, "a Var within a Var")
 }
+
+// outer embeds a struct with a tag; knot embeds itself.
+type (
+	outer        struct{ tagged }
+	knot         struct{ *knot }
+	marks[T any] struct{ V T }
+)
+
+func (*marks[T]) PushesNet() {}
 
 // TestPathMask: a field's units, and those of a part by its path.
 func TestPathMask(t *testing.T) {
