@@ -210,6 +210,7 @@ func (c *checker) peer(p *Peer) {
 		c.must(k == nil, "a call was said and is kept")
 	}
 	empty(c, "large", p.batch.large)
+	empty(c, "who said it", p.batch.saidBy)
 	c.must(len(p.batch.buf)+len(p.batch.chunks)+len(p.batch.large) == 0, "a batch is kept")
 	c.must(p.batch.stats == (batchStats{}) && len(p.batch.ranks) == 0, "a batch isn't counted")
 	for _, r := range p.batch.ranks[:cap(p.batch.ranks)] {

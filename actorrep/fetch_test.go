@@ -148,9 +148,13 @@ func TestPairsForCores(t *testing.T) {
 		l.Update(0) // those that are new
 		l.next = 0
 		before := *c
+		s.actors[0].onlyOwner = !s.actors[0].onlyOwner // in silence
 		l.Update(0)
 		require.Equal(t, 2*n >= pairsForCores, c.runs == before.runs+1, "%d actors", n)
 		require.Equal(t, min(2*n, fewPairs)%(2*n), l.next, "%d actors", n)
+		for _, changed := range l.parts {
+			require.Empty(t, changed, "what has changed is looked at once")
+		}
 	}
 }
 

@@ -864,7 +864,11 @@ func TestFlickersCostLittle(t *testing.T) {
 			require.Zero(t, m.note)
 		}
 		before := append([]event(nil), c.events...)
+		gone := append([]*Base(nil), c.orphaned...)
 		c.settleOrphans()
+		for _, b := range gone {
+			require.Nil(t, b.children, "a game that keeps it keeps no others")
+		}
 		c.missReferences()
 		for _, e := range c.events[len(before):] {
 			require.Equal(t, eventChanged, e.kind)

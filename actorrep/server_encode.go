@@ -249,11 +249,8 @@ func (v *view) sendLarge(units *layout.Mask, paced bool) bool {
 			several = p.paced(most)
 		}
 		part := p.writeSome(w, v, m, most, several)
-		if part == 0 {
-			if never := v.giveUp(w, m); never != 0 {
-				*units &^= never
-				continue
-			}
+		if part == 0 && v.giveUp(w, m) != 0 {
+			continue
 		}
 		if part == 0 || !p.out.reliable(v, w, false, part) {
 			v.reason = ReasonNoRoom

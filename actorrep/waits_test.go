@@ -190,6 +190,12 @@ func TestWaitsOfOne(t *testing.T) {
 			require.Len(t, o.rounds[nil], 2, "whether it sleeps and what is switched off")
 			require.Contains(t, o.rounds[l.S], bridge.Wait{Conn: l.S, Actor: a.GUID(), Reason: uint8(actorrep.ReasonWaiting)})
 		}
+		l.Peer.Release()
+		for range 10 { // an opening that only isn't acked is no wait
+			clear(o.rounds)
+			w.Step()
+			require.Contains(t, o.rounds[l.S], bridge.Wait{Conn: l.S, Actor: a.GUID()})
+		}
 	}
 }
 
@@ -232,6 +238,7 @@ func TestChannelsAreObserved(t *testing.T) {
 	w.Step()
 	require.Len(t, o.carried, 1, "with the call")
 	require.NotZero(t, o.carried[0])
+	w.Server.Consistent(t)
 	require.Len(t, o.called, 2)
 	for _, c := range o.called {
 		require.Positive(t, c.Packet)
@@ -240,8 +247,15 @@ func TestChannelsAreObserved(t *testing.T) {
 	}
 	require.NoError(t, s.SetDormant(true))
 	for range 10 {
+		closed := w.Server.Counters.Closed
 		w.Step()
+		if len(o.closed) == 0 {
+			continue
+		}
+		require.Equal(t, closed+1, w.Server.Counters.Closed, "in the Step that closes it")
+		break
 	}
+	w.Step()
 	require.Equal(t, []channel.CloseReason{bunch.Dormancy}, o.closed)
 	require.NoError(t, s.SetDormant(false))
 	for range 10 {
