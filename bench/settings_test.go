@@ -346,7 +346,7 @@ func settings(t *testing.T) []checked {
 		}, map[string]rule{"StateEvery": limits(list(-2), list(-1, 0, 1)), "MaxBytes": limits(list(int64(-1)), list(int64(0), int64(1)))}},
 		{"message.Config", func() any { return &message.Config{Kinds: kinds} }, func(c any) error { return panicked(func() { message.New(*c.(*message.Config)) }) }, map[string]rule{
 			"Mode": limits(list(message.Mode(3)), list(message.Ordered, message.Sequenced)), "Kinds": limits(list((*message.Registry)(nil), new(message.Registry)), nil),
-			"Window": limits(list(-1, 3, 32768), list(0, 1, 16384)), "Resend": durations(time.Millisecond, time.Hour, false), "MaxBits": numbers(1, 524280), "Budget": numbers(56, 524280),
+			"Window": limits(list(-1, 3, 32768), list(0, 1, 16384)), "Resend": durations(time.Millisecond, time.Hour, false), "MaxBits": numbers(8, 524280), "Budget": numbers(56, 524280),
 		}},
 		{"message.BlocksConfig", func() any { return &message.BlocksConfig{} }, func(c any) error { return panicked(func() { message.NewBlocks(*c.(*message.BlocksConfig)) }) }, map[string]rule{
 			"MaxBytes": limits(list(-1, math.MinInt), list(0, 1, 1<<20)), "MaxBlocks": numbers(1, 512), "MaxHeld": limits(list(-1, 1, 64<<20-1), list(0, 64<<20)),

@@ -116,7 +116,7 @@ var mutations = []mutation{
 	{"calls: those of a client that are under way when a channel closes are forgotten", "actorrep/client_mirror.go",
 		"		m.forgetUnacked()\n	}\n	m.ch = nil", "	}\n	m.ch = nil"},
 	{"calls: what a client said before it saw the close isn't heard", "actorrep/server_view.go",
-		"now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b].after(ch) {", "now == nil || now != nil {"},
+		"now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b.guid].after(ch) {", "now == nil || now != nil {"},
 	{"calls: one that is dropped isn't told", "actorrep/failed.go",
 		"		w.tell(b, c.name, p, err)\n", "		_ = err\n"},
 	{"values: one that doesn't fit isn't told", "actorrep/failed.go",
