@@ -212,12 +212,12 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 			p.lost(began, lost)
 		}
 		for range narrowAcked {
-			p.acked(&sentPacket{bytes: 300})
+			p.acked(0, &sentPacket{bytes: 300})
 		}
 		return p
 	}
 	p := suspicious()
-	require.Equal(t, path{smallest: 900, biggest: 900, largest: 300, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: began}, *p)
+	require.Equal(t, path{smallest: 900, biggest: 900, largest: 300, recent: 300, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: began}, *p)
 	require.True(t, p.suspect(began+narrowTime/2))
 	require.False(t, p.suspect(began+narrowTime/2-1))
 	p.lostN--
@@ -230,17 +230,17 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 	p.lost(began, lost)
 	p.lost(began, &sentPacket{bytes: 400, reliable: true})
 	require.EqualValues(t, 400, p.smallest)
-	p.acked(&sentPacket{bytes: 450})
-	require.Equal(t, path{smallest: 900, biggest: 900, largest: 450, lostN: 2, ackedN: 1, emptyN: 1, since: began}, *p, "that was chance, or a refusal")
+	p.acked(0, &sentPacket{bytes: 450})
+	require.Equal(t, path{smallest: 900, biggest: 900, largest: 450, recent: 450, lostN: 2, ackedN: 1, emptyN: 1, since: began}, *p, "that was chance, or a refusal")
 	p.lost(began, &sentPacket{bytes: 350, reliable: true})
 	require.Zero(t, p.missedN, "it may have been refused")
-	p.acked(&sentPacket{bytes: 300, reliable: true})
+	p.acked(0, &sentPacket{bytes: 300, reliable: true})
 	require.Equal(t, [2]int{2, 1}, [2]int{p.ackedN, p.emptyN})
 	p.lost(began, &sentPacket{bytes: 500, reliable: true})
 	p.lost(began, &sentPacket{bytes: 500, probe: true})
-	p.acked(&sentPacket{bytes: 38})
+	p.acked(0, &sentPacket{bytes: 38})
 	require.Equal(t, [2]int{1, 500}, [2]int{p.probes, int(p.smallest)})
-	p.acked(&sentPacket{bytes: 600})
+	p.acked(0, &sentPacket{bytes: 600})
 	require.Equal(t, [2]int{0, 900}, [2]int{p.probes, int(p.smallest)}, "what was probed arrives")
 
 	p = suspicious()
@@ -250,27 +250,48 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 	require.Equal(t, narrowLost, p.lostN, "nothing waits for it")
 	p.lost(began, &sentPacket{bytes: 850, probe: true})
 	require.Equal(t, [3]int{narrowLost, 0, 900}, [3]int{p.lostN, p.probes, int(p.smallest)}, "it may be dark, and what is suspected stays as it is")
-	p.acked(&sentPacket{bytes: 38})
-	p.acked(&sentPacket{bytes: 38})
+	p.acked(0, &sentPacket{bytes: 38})
+	p.acked(0, &sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "what left behind it arrived")
 	p.lost(began, &sentPacket{bytes: 850, probe: true})
 	p.lost(began, &sentPacket{bytes: 38})
-	p.acked(&sentPacket{bytes: 38})
+	p.acked(0, &sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "what left behind it was lost too")
 	p.lost(began, &sentPacket{bytes: 300, probe: true})
-	p.acked(&sentPacket{bytes: 38})
+	p.acked(0, &sentPacket{bytes: 38})
 	require.Equal(t, 1, p.probes, "as small as what arrives")
 	p.lost(began+time.Second, &sentPacket{bytes: 860, reliable: true})
 	require.Equal(t, [2]int{narrowLost + 1, 900}, [2]int{p.lostN, int(p.smallest)})
 	require.Equal(t, began, p.since)
-	p.acked(&sentPacket{bytes: 849})
+	p.acked(0, &sentPacket{bytes: 849})
 	require.EqualValues(t, 849, p.largest)
-	p.acked(&sentPacket{bytes: 200})
+	p.acked(0, &sentPacket{bytes: 200})
 	require.EqualValues(t, 849, p.largest)
-	p.acked(&sentPacket{bytes: 900})
+	p.acked(0, &sentPacket{bytes: 900})
 	require.Equal(t, path{}, *p, "that size gets through")
-	p.acked(&sentPacket{bytes: 1})
+	p.acked(0, &sentPacket{bytes: 1})
 	require.Equal(t, path{}, *p, "nothing is suspected")
+}
+
+// TestPathBecomesNarrowerLater: what arrived before the path became narrower says nothing of what is lost after that.
+func TestPathBecomesNarrowerLater(t *testing.T) {
+	p := new(path)
+	now := time.Minute
+	p.lost(now, &sentPacket{bytes: 1000, reliable: true})
+	p.acked(now, &sentPacket{bytes: 900})
+	for range 3 {
+		p.lost(now, &sentPacket{bytes: 800, reliable: true})
+		require.Equal(t, 1, p.lostN, "chance")
+		now += narrowTime/2 - 1
+		p.acked(now, &sentPacket{bytes: 900})
+	}
+	now += narrowTime / 2
+	p.acked(now, &sentPacket{bytes: 100})
+	now += narrowTime / 2
+	p.acked(now, &sentPacket{bytes: 100})
+	require.EqualValues(t, 100, p.largest)
+	p.lost(now, &sentPacket{bytes: 800, reliable: true})
+	require.Equal(t, [2]int{2, 800}, [2]int{p.lostN, int(p.smallest)})
 }
 
 // TestPathIsProbed: from when it is suspected until so many probes are lost and the time is over.

@@ -266,7 +266,7 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 		c.path.lost(now-refusalTime/2, &big)
 	}
 	for range narrowAcked {
-		c.path.acked(&sentPacket{bytes: 100})
+		c.path.acked(0, &sentPacket{bytes: 100})
 	}
 	c.refusals.all.packets = 0 // small ones arrive
 	require.True(t, c.path.probing(now))

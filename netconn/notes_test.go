@@ -162,7 +162,7 @@ func TestProbesProveANarrowPath(t *testing.T) {
 		var p path
 		p.lost(0, &sentPacket{bytes: 1000, reliable: true})
 		for range v.acked {
-			p.acked(&sentPacket{bytes: 500})
+			p.acked(0, &sentPacket{bytes: 500})
 		}
 		for range v.missed {
 			p.lost(0, &sentPacket{bytes: 400})
@@ -170,7 +170,7 @@ func TestProbesProveANarrowPath(t *testing.T) {
 		for range narrowProbes {
 			require.False(t, p.proved(narrowTime))
 			p.lost(0, &sentPacket{bytes: 1000, probe: true})
-			p.acked(&sentPacket{bytes: 38})
+			p.acked(0, &sentPacket{bytes: 38})
 		}
 		require.Equal(t, v.proved, p.proved(narrowTime), "%+v", v)
 		require.False(t, p.proved(narrowTime-1))

@@ -133,7 +133,7 @@ func (f *fates) PacketAcked(id int64) {
 	c.refusals.acked(&p)
 	lost := c.coder.wasRepaired(id)
 	if c.path != nil && !lost {
-		c.path.acked(&p)
+		c.path.acked(c.now, &p)
 		if p.probe {
 			c.refusals.wide()
 		}

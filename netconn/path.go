@@ -27,7 +27,9 @@ var errPath = errors.New("netconn: large packets don't arrive; give both ends a 
 type path struct {
 	smallest int32 // packet lost since then and still suspected of being too large; 0 none
 	biggest  int32 // of those lost
-	largest  int32 // packet acked since then, all of them smaller than smallest
+	largest  int32 // packet acked in the last narrowTime/2, or in the one before: the path may become narrower. All are smaller than smallest
+	recent   int32 // and in the last
+	turned   time.Duration
 	lostN    int
 	ackedN   int
 	emptyN   int           // those of them without reliable bunches, which aren't refused
@@ -49,7 +51,7 @@ const (
 )
 
 // acked notes that a packet has arrived: what is that large gets through. A smaller one was lost by chance then, or refused.
-func (p *path) acked(s *sentPacket) {
+func (p *path) acked(now time.Duration, s *sentPacket) {
 	switch {
 	case p.smallest == 0:
 	case s.bytes >= p.biggest:
@@ -58,7 +60,12 @@ func (p *path) acked(s *sentPacket) {
 		if s.bytes >= p.smallest {
 			p.smallest, p.probes = p.biggest, 0
 		}
-		p.largest = max(p.largest, s.bytes)
+		if p.turned == 0 {
+			p.turned = now
+		} else if now-p.turned >= narrowTime/2 {
+			p.largest, p.recent, p.turned = p.recent, 0, now
+		}
+		p.largest, p.recent = max(p.largest, s.bytes), max(p.recent, s.bytes)
 		p.ackedN++
 		if !s.reliable {
 			p.emptyN++
