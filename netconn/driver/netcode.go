@@ -30,7 +30,7 @@ type Netcode struct {
 	// own FirstSequence: with the same keys and the same packet numbers their packets can be decrypted by combining
 	// them.
 	Addrs []netip.AddrPort
-	// FirstSequence is the first packet number of the server; see netcode.ServerConfig. Default 0.
+	// FirstSequence is the first packet number of the server; see netcode.ServerConfig, also for one that is started again. Default 0.
 	FirstSequence uint64
 	// TakeOver lets a client that connects again, with a fresh token of the same id, replace its former connection. That
 	// one ends with ErrReplaced just before the new one has joined; from the same address it ends at once. So a client

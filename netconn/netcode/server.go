@@ -80,7 +80,8 @@ type ServerConfig struct {
 	// Addrs is the server's addresses. A token must name one of them. An unspecified address, 0.0.0.0 or ::, stands for every address with its
 	// port. When several servers share a key and a port, set their public addresses instead, or a token for one of them is accepted by all.
 	// When a token names several servers, all of them use the same packet keys. Give each such server its own FirstSequence: packets of two
-	// servers with the same key and number can be decrypted by combining them.
+	// servers with the same key and number can be decrypted by combining them. So can those of a server before and after it was started again,
+	// of a token that both have accepted: give it another FirstSequence each time that it starts, or let tokens expire before.
 	Addrs []netip.AddrPort
 	// FirstSequence is the number of the first packet to each client, below 1<<62. Default 0, as in the reference. For servers that tokens
 	// name together, choose numbers at least 1<<40 apart, such as n<<40 for server n. All clients accept it. It makes packets up to six bytes
