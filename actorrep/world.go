@@ -437,16 +437,22 @@ func (w *World) Destroy(a Actor) error {
 	if b.parent == nil && !b.tornOff {
 		w.relevancy.RemoveActor(a)
 	}
-	name := &Base{class: b.class, guid: b.guid} // all that channels keep of it which a client leaves unacked
+	var name *Base // what views keep of it whose channels a client leaves unacked
+	forget := func(v *view) {
+		if name == nil {
+			name = &Base{class: b.class, guid: b.guid}
+		}
+		v.b = name
+	}
 	for len(b.rep.views) > 0 {
 		v := b.rep.views[len(b.rep.views)-1]
 		v.leave(bunch.Destroyed)
-		v.b = name
+		forget(v)
 	}
 	for _, p := range w.peers {
 		p.keepView(a)
 		for _, v := range p.closing[b.guid].views {
-			v.b = name
+			forget(v)
 		}
 	}
 	w.unschedule(b)

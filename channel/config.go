@@ -40,7 +40,8 @@ type Config struct {
 	//
 	// One half is for what the peer sent: early bunches, parts of unfinished bunches, channels that it opened, and what
 	// handlers count with Channel.Hold. A quarter of that half, and at least a payload of the largest size, is reserved
-	// for parts of unfinished bunches, and early bunches leave a quarter of the rest to Hold and to channels that open.
+	// for parts of unfinished bunches. Early bunches leave a quarter of the rest to Hold and to channels that open, or, if they are few, as much as
+	// they take themselves.
 	//
 	// The other half is for reliable bunches that the peer doesn't ack, and what handlers count with Channel.HoldSent. Its last 16 KiB are reserved for the control
 	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.

@@ -153,6 +153,21 @@ func TestProbeOfTheSize(t *testing.T) {
 	require.Less(t, most, 8)
 }
 
+// TestProbeOfAFullPacket: it is a little shorter than the packet, and says all the same that packets of the size arrive.
+func TestProbeOfAFullPacket(t *testing.T) {
+	for short := range int32(4) {
+		h := newHand(t, nil)
+		h.packet(0, true)
+		c := h.conns[0]
+		size := int32(c.basePacket()) - short
+		c.path = &path{smallest: size, biggest: size, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now - narrowTime/2}
+		c.probePath()
+		require.Len(t, h.sent[0], 2)
+		c.path.acked(h.now, &sentPacket{bytes: int32(len(h.sent[0][0])), probe: true})
+		require.Zero(t, c.path.lostN, "%d of %d bytes", len(h.sent[0][0]), size)
+	}
+}
+
 // TestNobodyToProbeWith: without a channel that the peer has nothing can be sent that it would take.
 func TestNobodyToProbeWith(t *testing.T) {
 	sent := 0
@@ -176,7 +191,7 @@ func TestNarrowPathSaysWhatItMeasured(t *testing.T) {
 	c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost + 6, ackedN: narrowAcked + 1, emptyN: narrowAcked + 1, probes: narrowProbes, since: h.now - narrowTime}
 	c.Tick(h.now)
 	require.Equal(t, PathNarrow, c.Result().Code)
-	require.ErrorContains(t, c.Result().Err, ": 75 packets of 700 bytes and more were lost in 10s, while 17 of up to 100 bytes arrived")
+	require.ErrorContains(t, c.Result().Err, ": 75 packets of up to 700 bytes were lost in 10s, while 17 of up to 100 bytes arrived")
 }
 
 // TestProbesChannel: a probe rides on the first channel that the peer is known to have, which needn't be the first of all.

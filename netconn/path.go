@@ -32,7 +32,7 @@ type path struct {
 	turned   time.Duration
 	lostN    int
 	ackedN   int
-	emptyN   int           // those of them without reliable bunches, which aren't refused
+	emptyN   int           // those of them without reliable bunches
 	missedN  int           // smaller ones without reliable bunches that were lost since then
 	probes   int           // packets of that size, sent to find out, that were lost, and the empty ones behind them not
 	probed   bool          // the newest packet whose fate is known was lost, and one of those
@@ -48,13 +48,14 @@ const (
 	narrowProbes  = 5
 	narrowChance  = 1e-5
 	probeInterval = time.Second
+	probeShort    = 4 // bytes: a probe of a full packet has fewer less, as no whole bunch fits into them
 )
 
 // acked notes that a packet has arrived: what is that large gets through. A smaller one was lost by chance then, or refused.
 func (p *path) acked(now time.Duration, s *sentPacket) {
 	switch {
 	case p.smallest == 0:
-	case s.bytes >= p.biggest:
+	case s.bytes >= p.biggest || s.probe && s.bytes > p.biggest-probeShort:
 		*p = path{}
 	default:
 		if s.bytes >= p.smallest {
@@ -171,6 +172,6 @@ func (c *Conn) checkPath() {
 	if !p.suspect(c.now) || !p.proved(c.now) {
 		return
 	}
-	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",
-		errPath, p.lostN+p.probes, p.smallest, (c.now-p.since).Round(time.Second), p.ackedN, p.largest))
+	c.end(PathNarrow, fmt.Errorf("%w: %d packets of up to %d bytes were lost in %v, while %d of up to %d bytes arrived",
+		errPath, p.lostN+p.probes, p.biggest, (c.now-p.since).Round(time.Second), p.ackedN, p.largest))
 }

@@ -170,3 +170,18 @@ func TestCommandsBehindALoss(t *testing.T) {
 	}
 	require.Zero(t, w.host.Stats().RefusedOversize)
 }
+
+// TestHashesBehindALoss: hashes of turns are there in the end, though packets of commands that fill them get lost.
+func TestHashesBehindALoss(t *testing.T) {
+	cfg := config(2)
+	cfg.MaxPacket, cfg.MaxInput, cfg.InputRate, cfg.TurnInterval = 255, 100, 70, 16*ms
+	w := newWorld(t, 1, cfg, netsim.Settings{Lag: 60 * ms, Jitter: 5 * ms, Loss: 5})
+	w.start()
+	for end := w.now + 15*time.Second; w.now < end; w.step() {
+		for _, p := range w.players {
+			p.stuffed, p.every = p.g.turn%40 < 8, 1<<30
+		}
+	}
+	require.Zero(t, w.host.Stats().Unhashed)
+	require.Positive(t, w.host.Stats().HashesCompared)
+}

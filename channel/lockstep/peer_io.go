@@ -276,16 +276,18 @@ func (p *Peer) open(typ packetType) []byte {
 }
 
 // sendInput sends all inputs and hashes that the host lacks, as far as they fit, oldest
-// first; by a reliable transport those that weren't sent. When they don't fit, the next packet goes on with the rest, and inputs that were never sent have one of their own:
-// the host would wait for them.
+// first; by a reliable transport those that weren't sent. When the inputs don't fit, the next packet goes on with the rest, and those that were never sent have one of
+// their own: the host would wait for them.
 func (p *Peer) sendInput(now time.Duration) {
 	limit := packetLimit(p.transport, p.cfg.MaxPacket)
 	if limit < p.cfg.MaxInput+headerBytes {
 		p.fail(ErrPacketSize)
 		return
 	}
-	firstHash := max(p.hashNext, p.hashSent)
-	if n := p.next - p.hashNext; !p.reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
+	firstHash := p.hashNext // the host takes a gap of hashes for turns that have none
+	if n := p.next - p.hashNext; p.reliable {
+		firstHash = max(firstHash, p.hashSent)
+	} else if n >= 4*repeats && p.next%(n/repeats) != 0 {
 		firstHash = p.next // all that aren't acked go together, but not in each packet
 	}
 	end, endHash, ok := p.sendInputs(now, max(p.acked, p.inSent), firstHash, limit)
@@ -304,9 +306,6 @@ func (p *Peer) sendInput(now time.Duration) {
 	}
 	if end == p.sealed {
 		p.inSent = 0 // from the first one that isn't acked
-	}
-	if endHash == p.next {
-		p.hashSent = 0
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 // it doubles the penalty; each 10 s of good mode halve it. Packets without bunches aren't
 // counted. The scheme doesn't define a path without acks: here conditions are bad before the
 // first ack, and when none has come for a second although packets were sent. A time without ticks counts as a second at most.
-// A loop whose ticks are always further apart than packets sends several in a tick, those of 4 s at most.
+// A loop whose ticks are always further apart than packets sends several in a tick: what is due in 4 s at most.
 type GoodBad struct {
 	packet  int
 	good    bool

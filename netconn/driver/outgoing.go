@@ -87,7 +87,7 @@ func (d *Driver) finishPart(part, worker int) {
 // address.
 func (d *Driver) flush() {
 	o := &d.out
-	defer func() { o.n, o.raw = 0, false }() // after a panic, too: nothing is sent that isn't sealed, and nothing sealed twice
+	defer func() { clear(o.sealers[:o.n]); o.n, o.raw = 0, false }() // after a panic, too: nothing is sent that isn't sealed, and nothing sealed twice
 	if o.raw && d.err == nil {
 		d.cfg.Parallel.Run((o.n+sealPart-1)/sealPart, o.finish)
 	}

@@ -396,7 +396,7 @@ func (s *Server) emit(to netip.AddrPort, with *sealer, t packetType, seq uint64,
 	s.cfg.Handler.Send(to, with.seal(t, seq, buf))
 }
 
-// SendPayload encrypts the payload p[Headroom:] in place and sends it to the client in a slot. p needs Tailroom bytes of capacity behind
+// SendPayload encrypts the payload p[Headroom:] in place, unless the driver does that later in a copy, and sends it to the client in a slot. p needs Tailroom bytes of capacity behind
 // it. A payload has 1 to MaxPayload bytes. Errors: ErrNoClient, ErrSize.
 func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 	switch {

@@ -114,7 +114,7 @@ func (s *Session) lookForSilence() {
 // send sends a player what it lacks.
 func (s *Session) send(to int) {
 	pl := &s.players[to]
-	limit := maxPacket(s.cfg.MaxPacket, pl.transport)
+	onward, limit := pl.onward, maxPacket(s.cfg.MaxPacket, pl.transport)
 	b := append(s.packet[:0], typePlay, byte(s.cfg.Local))
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(s.frame))
@@ -136,7 +136,9 @@ func (s *Session) send(to int) {
 		b = s.section(b, limit, to, lowest(&mask))
 	}
 	s.packet = b
-	s.give(pl.transport, b)
+	if !s.give(pl.transport, b) {
+		pl.onward = onward
+	}
 }
 
 // section appends the inputs of a player that another lacks, as far as there is room.
@@ -176,13 +178,15 @@ func rest(behind, end int64) int64 {
 	return behind
 }
 
-func (s *Session) give(t lockstep.Transport, b []byte) {
+// give reports whether the transport has taken the packet.
+func (s *Session) give(t lockstep.Transport, b []byte) bool {
 	if t.Send(s.clock.Outside(s.now), b) != nil {
 		s.stats.NotTaken++
-		return
+		return false
 	}
 	s.stats.PacketsOut++
 	s.stats.BytesOut += uint64(len(b))
+	return true
 }
 
 // maxPacket is the largest packet that a transport takes.

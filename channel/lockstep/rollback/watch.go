@@ -70,17 +70,19 @@ func (s *Session) sendFinal(i int) {
 			kind, first = finalOver, end
 		}
 	}
-	limit := maxPacket(s.cfg.MaxPacket, w.transport)
+	limit, onward := maxPacket(s.cfg.MaxPacket, w.transport), w.onward
 	b := append(s.packet[:0], typeFinal, kind)
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(first))
 	if kind == finalInputs && w.next < end {
 		n := 0
 		b, n = appendInputs(b, limit, l.zero, first, end-first, l.at)
-		w.onward = rest(first+int64(n), end)
+		onward = rest(first+int64(n), end)
 	}
 	s.packet = b
-	s.give(w.transport, b)
+	if s.give(w.transport, b) {
+		w.onward = onward
+	}
 }
 
 // receiveWatch takes a spectator's word of what it needs.
