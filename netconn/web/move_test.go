@@ -3,6 +3,7 @@
 package web
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"fmt"
@@ -39,7 +40,7 @@ type moving struct {
 func newMoving(t *testing.T) *moving { return newMovingFor(t, ServerConfig{}) }
 
 func newMovingFor(t *testing.T, cfg ServerConfig) *moving {
-	cfg.HalfOpen = 2 * time.Second
+	cfg.HalfOpen = cmp.Or(cfg.HalfOpen, 2*time.Second)
 	g := newGame(t, driver.Config{}, cfg)
 	g.door.Tell(g.srv)
 	u, err := url.Parse(g.door.url)

@@ -29,7 +29,7 @@ func TestMovesAmidDarkness(t *testing.T) {
 		}{{"playing", false, time.Second}, {"playing", true, 4 * time.Second}, {"joining", true, time.Second}, {"leaving", true, time.Second}} {
 			t.Run(fmt.Sprintf("%s for %v, %s", name, c.long, c.when), func(t *testing.T) {
 				t.Parallel()
-				m := newMoving(t)
+				m := newMovingFor(t, ServerConfig{HalfOpen: 20 * time.Second}) // all of these run at once, and are in darkness before they are answered
 				m.cfg.Ways = []Way{WebTransport, WebSocket}
 				if c.only {
 					m.cfg.Ways = []Way{WebTransport}
