@@ -3,8 +3,8 @@
 package web
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
