@@ -267,3 +267,45 @@ func BenchmarkSealing(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkClock is BenchmarkSealing by the clock, with what a tick does before: its packets are copied into the batch.
+func BenchmarkClock(b *testing.B) {
+	for _, size := range []int{100, 400, 1200} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			var drivers [3]*Driver // by cores
+			for n := range 2 {
+				a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+				d, err := Listen("", Config{Socket: discards{a}, Parallel: Cores(n + 1)})
+				require.NoError(b, err)
+				defer d.Close()
+				drivers[n+1] = d
+			}
+			sealers := make([]sealing.Sealer, 1000)
+			for i := range sealers {
+				aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
+				require.NoError(b, err)
+				sealers[i] = &chacha{aead}
+			}
+			p := make([]byte, size)
+			var times [3][]time.Duration
+			for range b.N {
+				for n := 1; n <= 2; n++ {
+					d, began := drivers[n], time.Now()
+					for _, s := range sealers {
+						d.writeUnsealed(d.LocalAddr(), p, s)
+					}
+					d.flush()
+					times[n] = append(times[n], time.Since(began))
+				}
+			}
+			us := func(cores int) float64 {
+				slices.Sort(times[cores])
+				return float64(times[cores][b.N/2].Nanoseconds()) / 1000
+			}
+			b.ReportMetric(us(1), "us/1-core")
+			b.ReportMetric(us(2), "us/2-cores")
+			b.ReportMetric(us(1)/us(2), "times-faster")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
