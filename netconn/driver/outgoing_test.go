@@ -203,6 +203,38 @@ func (c chacha) Seal(p []byte, room *sealing.Room) []byte {
 	return c.AEAD.Seal(p[:2], room[:chacha20poly1305.NonceSize], p[2:], room[chacha20poly1305.NonceSize:])
 }
 
+// discarding is a server whose socket drops all that is sent.
+func discarding(b *testing.B, cores Cores) *Driver {
+	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+	d, err := Listen("", Config{Socket: discards{a}, Parallel: cores})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, d.Close()) })
+	return d
+}
+
+// chachas makes the sealers of n clients.
+func chachas(b *testing.B, n int) []sealing.Sealer {
+	all := make([]sealing.Sealer, n)
+	for i := range all {
+		aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
+		require.NoError(b, err)
+		all[i] = &chacha{aead}
+	}
+	return all
+}
+
+// reportCores reports the medians of times, by cores, and how many times faster two are.
+func reportCores(b *testing.B, times *[3][]time.Duration) {
+	us := func(cores int) float64 {
+		slices.Sort(times[cores])
+		return float64(times[cores][len(times[cores])/2].Nanoseconds()) / 1000
+	}
+	b.ReportMetric(us(1), "us/1-core")
+	b.ReportMetric(us(2), "us/2-cores")
+	b.ReportMetric(us(1)/us(2), "times-faster")
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkSealing is how long a tick's packets to 1,000 clients take to be encrypted on one core and on two, in turns: the medians, and how many
 // times faster two are. Times are CPU time, on two cores that of the one that took longer: what else runs on the machine doesn't count, and neither does how
 // long a core takes to begin, for which see BenchmarkCores.
@@ -225,17 +257,7 @@ func BenchmarkSealing(b *testing.B) {
 	defer runtime.UnlockOSThread()
 	for _, size := range []int{100, 400, 1200} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-			d, err := Listen("", Config{Socket: discards{a}, Parallel: 2})
-			require.NoError(b, err)
-			defer d.Close()
-			sealers := make([]sealing.Sealer, packets)
-			for i := range sealers {
-				aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
-				require.NoError(b, err)
-				sealers[i] = &chacha{aead}
-			}
-			p := make([]byte, size)
+			d, sealers, p := discarding(b, 2), chachas(b, packets), make([]byte, size)
 			var times [3][]time.Duration // by cores
 			turn := func(cores int, f func(part func(worker int)) time.Duration) {
 				for _, s := range sealers {
@@ -256,14 +278,7 @@ func BenchmarkSealing(b *testing.B) {
 					return max(here, <-done)
 				})
 			}
-			us := func(cores int) float64 {
-				slices.Sort(times[cores])
-				return float64(times[cores][b.N/2].Nanoseconds()) / 1000
-			}
-			b.ReportMetric(us(1), "us/1-core")
-			b.ReportMetric(us(2), "us/2-cores")
-			b.ReportMetric(us(1)/us(2), "times-faster")
-			b.ReportMetric(0, "ns/op")
+			reportCores(b, &times)
 		})
 	}
 }
@@ -272,21 +287,8 @@ func BenchmarkSealing(b *testing.B) {
 func BenchmarkClock(b *testing.B) {
 	for _, size := range []int{100, 400, 1200} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			var drivers [3]*Driver // by cores
-			for n := range 2 {
-				a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-				d, err := Listen("", Config{Socket: discards{a}, Parallel: Cores(n + 1)})
-				require.NoError(b, err)
-				defer d.Close()
-				drivers[n+1] = d
-			}
-			sealers := make([]sealing.Sealer, 1000)
-			for i := range sealers {
-				aead, err := chacha20poly1305.New(make([]byte, chacha20poly1305.KeySize))
-				require.NoError(b, err)
-				sealers[i] = &chacha{aead}
-			}
-			p := make([]byte, size)
+			drivers := [3]*Driver{1: discarding(b, 1), 2: discarding(b, 2)} // by cores
+			sealers, p := chachas(b, 1000), make([]byte, size)
 			var times [3][]time.Duration
 			for range b.N {
 				for n := 1; n <= 2; n++ {
@@ -298,14 +300,7 @@ func BenchmarkClock(b *testing.B) {
 					times[n] = append(times[n], time.Since(began))
 				}
 			}
-			us := func(cores int) float64 {
-				slices.Sort(times[cores])
-				return float64(times[cores][b.N/2].Nanoseconds()) / 1000
-			}
-			b.ReportMetric(us(1), "us/1-core")
-			b.ReportMetric(us(2), "us/2-cores")
-			b.ReportMetric(us(1)/us(2), "times-faster")
-			b.ReportMetric(0, "ns/op")
+			reportCores(b, &times)
 		})
 	}
 }
