@@ -35,9 +35,12 @@ type client struct {
 
 	ack, sent, highest int64
 	burst              int64 // bytes in flight allowed
+	newest             int64 // where what was sent last for the first time begins
+	keptUp             bool  // everything was sent by then
 	executed           int64
 
 	lastHeard, nextSend, progress time.Duration
+	lostAt                        time.Duration // when something was last overdue on a path that no queue fills
 	ackedAt                       time.Duration // when it acked something, or had acked all
 	repeatAt                      time.Duration // when all that isn't acked may be sent again
 	blocked                       bool          // the transport took no more; wait for nextSend
@@ -54,8 +57,9 @@ type client struct {
 	firstInput int64 // turns before have none
 	seen       int64 // all inputs before were seen, taken or not
 	lagging    bool
-	away       int64 // turns that it was substituted, less those since; it gets so many to send the hashes of those
-	sizes      []int // of input t at t%len
+	away       int64  // turns that it was substituted, less those since; it gets so many to send the hashes of those
+	sizes      []int  // of input t at t%len
+	early      uint64 // a bit for each of sizes: it is there, and not taken yet
 	data       []byte
 	maxInput   int
 
@@ -69,13 +73,29 @@ type client struct {
 func (c *client) init(cfg *Config) {
 	n := cfg.inputSlots()
 	c.sizes, c.data, c.maxInput = make([]int, n), make([]byte, n*cfg.MaxInput), cfg.MaxInput
-	c.stall.pausedAt, c.bandwidth.next = longAgo, longAgo
+	c.stall.pausedAt, c.bandwidth.next, c.lostAt = longAgo, longAgo, longAgo
 }
 
 // setInput keeps the input of turn, which is at most MaxDelay ahead of those collected.
 func (c *client) setInput(turn int64, in []byte) {
 	i := int(turn) & (len(c.sizes) - 1)
 	c.sizes[i] = copy(c.data[i*c.maxInput:(i+1)*c.maxInput], in)
+	c.early |= 1 << i
+}
+
+// takeInOrder takes the inputs that are there from received on. One that the budget has nothing left for is forgotten.
+func (c *client) takeInOrder(cfg *Config) {
+	for {
+		i := int(c.received) & (len(c.sizes) - 1)
+		there := c.early>>i&1 != 0
+		c.early &^= 1 << i
+		if !there || c.sizes[i] > c.budget.left {
+			break
+		}
+		c.budget.spend(cfg, c.sizes[i])
+		c.received++
+	}
+	c.seen = max(c.seen, c.received)
 }
 
 // input is the input of turn.

@@ -179,7 +179,6 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) 
 		return ErrAhead
 	}
 	plays := h.active>>player&1 != 0 && !c.joining && in.life == c.life
-	plays = plays && in.first <= c.received // what is behind a gap comes again
 	if plays && h.overBudget(c, &in) {
 		return ErrOversize
 	}
@@ -199,8 +198,11 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) 
 	return nil
 }
 
-// overBudget reports whether in has more commands than the player's budget allows.
+// overBudget reports whether in has more commands than the player's budget allows. What is behind a gap is looked at by takeInOrder.
 func (h *Host) overBudget(c *client, in *input) bool {
+	if in.first > c.received {
+		return false
+	}
 	b, r := c.budget, wire.Reader{P: in.inputs}
 	for turn := in.first; turn < in.first+int64(in.count); turn++ {
 		n := len(r.Bytes(h.cfg.MaxInput))
@@ -215,19 +217,18 @@ func (h *Host) overBudget(c *client, in *input) bool {
 	return false
 }
 
-// takeInputs keeps those that are next.
+// takeInputs keeps those that aren't collected, also behind a gap.
 func (h *Host) takeInputs(c *client, in *input) {
 	r := wire.Reader{P: in.inputs}
 	for turn := in.first; turn < in.first+int64(in.count); turn++ {
 		data := r.Bytes(h.cfg.MaxInput)
-		if turn < c.received && turn >= c.seen {
-			h.stats.InputsTooLate++
-		}
-		c.seen = max(c.seen, turn+1)
-		if turn == c.received {
+		switch {
+		case turn >= c.received:
 			c.setInput(turn, data)
-			c.budget.spend(&h.cfg.Config, len(data))
-			c.received++
+		case turn >= c.seen:
+			h.stats.InputsTooLate++
+			c.seen = turn + 1
 		}
 	}
+	c.takeInOrder(&h.cfg.Config)
 }

@@ -5,8 +5,8 @@ import "time"
 const (
 	// streamHead bounds what leads the data in a stream packet.
 	streamHead = 6 + 10 + 10 + 2 + 10 + 10
-	// redundantPackets is how much of the stream is repeated in full while it isn't acked; more
-	// is catching up, and is sent once and again when it is lost.
+	// redundantPackets is how much of the stream is repeated in full while it isn't acked. More goes once, and again when it is lost: to who catches up,
+	// and where a round trip's turns are that many bytes.
 	redundantPackets = 4
 	// repeats is how often in a round trip, at most: on a path whose queue is seconds deep each turn would repeat all of these
 	// seconds, and so keep the queue full.
@@ -18,6 +18,10 @@ const (
 	// unackedAfter is how long a player may ack nothing until it gets one packet at a time, and seldom.
 	unackedAfter = time.Second
 	firstRTT     = 250 * time.Millisecond
+	// twiceFor is for how long after a loss what is new goes twice to a peer that keeps up: it would wait for a round trip for each packet that is lost.
+	twiceFor = 20 * time.Second
+	// swing is which part of the round trip its jitter is, at least, where a queue fills: sending more would only make that worse.
+	swing = 8
 	// promptly is within what a peer who catches up acks: it executes turns as they come, however long they are.
 	promptly = 50 * time.Millisecond
 )
@@ -51,8 +55,11 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	c := &h.clients[p]
 	if h.lost(now, c) {
 		c.sent, c.progress, c.burst = c.ack, now, int64(h.cfg.MaxPacket)
+		if c.jitter < c.rtt/swing {
+			c.lostAt = now
+		}
 	}
-	end := c.streamEnd(&h.log)
+	end, fresh := c.streamEnd(&h.log), c.sent
 	if c.ack == c.highest {
 		c.ackedAt = now
 	}
@@ -69,12 +76,19 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
-	case !c.reliable && !h.catchesUp(c) && now >= c.repeatAt:
-		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.sendEvery())
+	case c.reliable || now < c.repeatAt:
+	case !h.catchesUp(c):
+		c.sent, to, c.repeatAt = c.ack, end, h.nextRepeat(now, c)
+	case c.keptUp && now-c.lostAt < twiceFor:
+		c.sent, c.repeatAt = min(c.sent, max(c.ack, c.newest)), h.nextRepeat(now, c)
 	}
 	if c.sent == c.ack {
 		c.progress = now
 	}
+	if fresh < to {
+		c.newest = fresh
+	}
+	c.keptUp = false
 	stamp := c.stamps.next(now)
 	for first := true; first || c.sent < to; first = false {
 		next := min(to, c.sent+room)
@@ -82,6 +96,12 @@ func (h *Host) flushStream(now time.Duration, p int) {
 			return
 		}
 	}
+	c.keptUp = c.sent == end
+}
+
+// nextRepeat is when bytes that aren't lost may go again.
+func (h *Host) nextRepeat(now time.Duration, c *client) time.Duration {
+	return now + max(0, c.rtt/repeats-h.cfg.sendEvery())
 }
 
 // hasRoom reports whether there is something new, and it may be sent.

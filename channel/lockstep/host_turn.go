@@ -146,6 +146,7 @@ func (h *Host) collect(c *client, p int, substituted bool) {
 		c.joining = false
 		c.received = t.N + int64(h.delay)
 		c.firstInput = c.received
+		c.early = 0
 		c.budget.begin(&h.cfg.Config)
 	case substituted:
 		h.stats.Substituted++
@@ -154,6 +155,7 @@ func (h *Host) collect(c *client, p int, substituted bool) {
 		}
 		c.received = t.N + 1
 		c.budget.spend(&h.cfg.Config, 0)
+		c.takeInOrder(&h.cfg.Config)
 		c.lagging = true
 		c.away = min(c.away+1, h.cfg.hashPatience())
 		c.stall.debt += h.cfg.TurnInterval
