@@ -82,7 +82,7 @@ func (h *Host) forget(player int) {
 	}
 }
 
-// takeHashes compares what can be compared.
+// takeHashes compares what can be compared, in any order. Those of turns that aren't judged any more aren't waited for.
 func (h *Host) takeHashes(player int, in *input) {
 	c := &h.clients[player]
 	if player >= h.cfg.Players {
@@ -90,12 +90,7 @@ func (h *Host) takeHashes(player int, in *input) {
 		return
 	}
 	for i := 0; i+8 <= len(in.hashes); i += 8 {
-		turn := in.firstHash + int64(i/8)
-		if turn < c.hashNext {
-			continue
-		}
-		c.hashNext = turn + 1
-		b := h.judge.ballot(turn)
+		b := h.judge.ballot(in.firstHash + int64(i/8))
 		if b == nil || b.sent>>player&1 != 0 {
 			continue
 		}
@@ -106,6 +101,11 @@ func (h *Host) takeHashes(player int, in *input) {
 			h.found(b)
 		} else {
 			h.decide(b)
+		}
+	}
+	for c.hashNext = max(c.hashNext, min(c.executed, h.log.next-hashWindow)); c.hashNext < c.executed; c.hashNext++ {
+		if b := h.judge.ballot(c.hashNext); b != nil && b.sent>>player&1 == 0 {
+			break
 		}
 	}
 }

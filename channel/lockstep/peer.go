@@ -83,11 +83,12 @@ type Peer struct {
 	inSent  int64  // where the next packet of them goes on; 0 with those that aren't acked
 	inNew   int64  // all before were sent
 
-	hashes   [hashWindow]uint64 // of turn t at t%hashWindow
-	hashNext int64              // the host has all hashes before, or won't get them
-	hashSent int64
-	sums     []uint64 // of turn t and part i at (t%hashWindow)*len(Parts)+i
-	doubted  int64    // the turn whose parts the host doesn't have yet; -1 for none
+	hashes    [hashWindow]uint64 // of turn t at t%hashWindow
+	hashNext  int64              // the host has all hashes before, or won't get them
+	hashSent  int64
+	hashAgain int64    // when all had been sent that weren't acked, and began again
+	sums      []uint64 // of turn t and part i at (t%hashWindow)*len(Parts)+i
+	doubted   int64    // the turn whose parts the host doesn't have yet; -1 for none
 
 	nextSend  time.Duration
 	bandwidth bandwidth

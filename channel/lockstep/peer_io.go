@@ -105,7 +105,7 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	if w.snapshot > 0 {
 		p.state = Loading
 	}
-	p.next, p.hashNext, p.hashSent = w.start, w.start, w.start
+	p.next, p.hashNext, p.hashSent, p.hashAgain = w.start, w.start, w.start, w.start
 	p.delay, p.active = w.delay, w.active
 	p.news = true
 	return nil
@@ -276,7 +276,7 @@ func (p *Peer) open(typ packetType) []byte {
 }
 
 // sendInput sends all inputs and hashes that the host lacks, as far as they fit, oldest
-// first; by a reliable transport those that weren't sent. When the inputs don't fit, the next packet goes on with the rest, and those that were never sent have one of
+// first; by a reliable transport those that weren't sent. When they don't fit, the next packet goes on with the rest, and inputs that were never sent have one of
 // their own: the host would wait for them.
 func (p *Peer) sendInput(now time.Duration) {
 	limit := packetLimit(p.transport, p.cfg.MaxPacket)
@@ -284,13 +284,7 @@ func (p *Peer) sendInput(now time.Duration) {
 		p.fail(ErrPacketSize)
 		return
 	}
-	firstHash := p.hashNext // the host takes a gap of hashes for turns that have none
-	if n := p.next - p.hashNext; p.reliable {
-		firstHash = max(firstHash, p.hashSent)
-	} else if n >= 4*repeats && p.next%(n/repeats) != 0 {
-		firstHash = p.next // all that aren't acked go together, but not in each packet
-	}
-	end, endHash, ok := p.sendInputs(now, max(p.acked, p.inSent), firstHash, limit)
+	end, endHash, ok := p.sendInputs(now, max(p.acked, p.inSent), max(p.hashNext, p.hashSent), limit)
 	if !ok {
 		return
 	}
@@ -300,12 +294,15 @@ func (p *Peer) sendInput(now time.Duration) {
 		return
 	}
 	if p.inNew = max(p.inNew, end); p.inNew < p.sealed && p.life != 0 {
-		if end, _, ok := p.sendInputs(now, p.inNew, p.next, limit); ok {
-			p.inNew = end
+		if end, endHash, ok := p.sendInputs(now, p.inNew, endHash, limit); ok {
+			p.inNew, p.hashSent = end, endHash
 		}
 	}
 	if end == p.sealed {
 		p.inSent = 0 // from the first one that isn't acked
+	}
+	if n := p.next - p.hashNext; p.hashSent == p.next && (n < 4*repeats || p.next-p.hashAgain >= n/repeats) {
+		p.hashSent, p.hashAgain = 0, p.next // all that aren't acked go again, but where they are many not with each packet
 	}
 }
 
