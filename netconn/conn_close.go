@@ -206,7 +206,7 @@ func (c *Conn) lastWords() {
 
 // lastAcks repeats the ack of the peer's close, because most links accept nothing more of a connection that has ended.
 func (c *Conn) lastAcks() {
-	for i := 0; c.closer.controlGone && !c.closer.closing && !c.windowFull() && i < lastCopies; i++ {
+	for i := 0; c.closer.controlGone && !c.closer.closing && !c.packetsFull(0) && i < lastCopies; i++ {
 		if c.maySendAgain() {
 			c.sendAgain()
 			continue

@@ -118,6 +118,28 @@ func TestLostAckOfTheClose(t *testing.T) {
 	require.Equal(t, ClosedByUs, f.p.ends[0].result.Code)
 }
 
+// TestAckOfTheCloseIsRepeated: an end that was closed acks that more than once, also when as many packets are in flight as may be: most links take nothing more of
+// it then.
+func TestAckOfTheCloseIsRepeated(t *testing.T) {
+	for _, window := range []int{16, 256} {
+		for seed := range uint64(50) {
+			l := newLab(t, both(netsim.Settings{Lag: 150 * time.Millisecond, Loss: 20}), seed, func(_ int, c *Config) {
+				c.Protocol = Bunchnet()
+				c.Protocol.PacketWindow, c.LingerTimeout = window, 20*time.Second
+			})
+			l.lose[1] = func([]byte) bool { return l.res[1] != nil }
+			l.join()
+			talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true}, 0)
+			l.run(2*time.Second, talk)
+			l.conns[0].Close(l.now, "bye")
+			for end := l.now + 10*time.Second; l.now < end && (l.res[0] == nil || l.res[1] == nil); {
+				l.step(talk)
+			}
+			require.NotNil(t, l.res[0], "a window of %d, seed %d", window, seed)
+		}
+	}
+}
+
 // TestNothingAfterTheEnd: a handler that ends the connection in a callback gets nothing of the rest of the packet, neither bunches nor channels, and
 // each of its channels is told Closed once.
 func TestNothingAfterTheEnd(t *testing.T) {

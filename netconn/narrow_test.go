@@ -81,6 +81,35 @@ func TestNarrowPathBesideUnreliable(t *testing.T) {
 	}
 }
 
+// TestNarrowPathOfASmallWindow: that is found out, too, where the window is always full of large packets.
+func TestNarrowPathOfASmallWindow(t *testing.T) {
+	for _, window := range []int{16, 64} {
+		l := newLab(t, both(netsim.Settings{Lag: 250 * time.Millisecond}), 1, func(_ int, c *Config) {
+			c.Protocol, c.NetSpeed = Bunchnet(), 400_000
+			c.Protocol.PacketWindow = window
+		})
+		l.tick = 100 * time.Millisecond
+		l.join()
+		ch := l.open(0)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true})
+		require.NoError(t, err)
+		l.run(2*time.Second, nil)
+		l.lose[0] = func(p []byte) bool { return len(p) > 500 }
+		start := l.now
+		l.run(40*time.Second, func() {
+			for range 20 {
+				if ch.Room() > 1 {
+					_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+			}
+		})
+		require.NotNil(t, l.res[0], "a window of %d", window)
+		require.Equal(t, PathNarrow, l.res[0].Code, "a window of %d: %v", window, l.res[0])
+		require.Less(t, l.now-start, 25*time.Second)
+	}
+}
+
 // TestLossIsNoNarrowPath: a path that loses most packets of all sizes, or has most of them come too late, isn't taken for one that loses
 // large ones.
 func TestLossIsNoNarrowPath(t *testing.T) {

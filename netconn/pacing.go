@@ -48,8 +48,13 @@ func (c *Conn) bunchesFull(others int) bool {
 	if c.out.Len() > 0 {
 		begun = 1
 	}
-	window := c.cfg.Protocol.PacketWindow
-	return c.carrying+begun+others >= window-windowMargin || c.fills(c.inFlight()+begun+others, max(window, history.Bits))
+	return c.carrying+begun+others >= c.cfg.Protocol.PacketWindow-windowMargin || c.packetsFull(begun+others)
+}
+
+// packetsFull reports whether one more packet, besides others, would be too many of all kinds: a window within the ack history bounds those with bunches, and the peer's
+// history all.
+func (c *Conn) packetsFull(others int) bool {
+	return c.fills(c.inFlight()+others, max(c.cfg.Protocol.PacketWindow, history.Bits))
 }
 
 // historyFull reports whether the peer's history has no room for one more packet, of a window that is within it, and the ack that makes

@@ -117,7 +117,7 @@ func (c *Conn) sizeProbeDue() bool { return c.search != nil && c.search.due(c) }
 
 func (s *search) due(c *Conn) bool {
 	return s.full >= searchFull && s.probe == bunch.NoPacket && c.now >= s.at && c.flow.probes == 0 &&
-		!c.closer.closing && !c.closer.lastWords && !c.Closed() && !c.windowFull() && c.ackedChannel() != nil
+		!c.closer.closing && !c.closer.lastWords && !c.Closed() && !c.packetsFull(0) && c.ackedChannel() != nil
 }
 
 // trySize sends a probe when one is due and the controller allows it.

@@ -84,6 +84,20 @@ func TestPacketSizeIsFound(t *testing.T) {
 	}
 }
 
+// TestSizeOfASmallWindow: it is found, too, where the window is always full.
+func TestSizeOfASmallWindow(t *testing.T) {
+	for _, window := range []int{16, 64} {
+		w := newWide(t, netsim.Settings{Lag: 150 * time.Millisecond}, 1, func(_ int, c *Config) {
+			c.Protocol = Bunchnet()
+			c.Protocol.PacketWindow = window
+		})
+		w.tick = 5 * time.Millisecond
+		there, back := w.bulk(), w.talkers(bunch.Out{Data: make([]byte, 500), Reliable: true}, 0)
+		w.run(20*time.Second, func() { there(); back() })
+		require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4, "a window of %d", window)
+	}
+}
+
 // TestPathChanges: a path that becomes narrower and wide again, with loss: all that is reliable arrives, the size follows it down at once, and up again
 // when it is time to look.
 func TestPathChanges(t *testing.T) {

@@ -140,7 +140,7 @@ func (c *Conn) probeLost() {
 		*p = path{} // nothing waits: it was a blackout
 		return
 	}
-	if !p.suspect(c.now) || c.now-p.asked < probeInterval || c.out.Len() > 0 || c.windowFull() {
+	if !p.suspect(c.now) || c.now-p.asked < probeInterval || c.out.Len() > 0 || c.packetsFull(0) {
 		return
 	}
 	ch := c.ackedChannel()

@@ -51,7 +51,7 @@ func (c *Conn) skipSequence() {
 	if s.state == 0 {
 		return
 	}
-	if s.left--; s.left > 0 || c.split || c.windowFull() {
+	if s.left--; s.left > 0 || c.split || c.packetsFull(0) {
 		return
 	}
 	s.choose()

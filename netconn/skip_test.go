@@ -2,9 +2,12 @@ package netconn
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -37,10 +40,10 @@ func TestLeftOutSequenceIsTraced(t *testing.T) {
 func TestNothingIsLeftOutOfAFullWindow(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) {
 		c.Protocol = Bunchnet()
-		c.Protocol.PacketWindow, c.NetSpeed, c.Secret = 16, 10_000_000, 5
+		c.Protocol.PacketWindow, c.NetSpeed, c.Secret = 256, 10_000_000, 5
 	})
 	c := h.conns[0]
-	for c.notify.Outstanding() < 16-windowMargin-1 {
+	for c.notify.Outstanding() < 256-windowMargin-1 {
 		h.packet(0, true)
 	}
 	c.skip.left = 1
@@ -48,10 +51,23 @@ func TestNothingIsLeftOutOfAFullWindow(t *testing.T) {
 	p := h.packet(0, true)
 	require.True(t, c.windowFull())
 	require.Equal(t, next+1, c.notify.OutID())
+	require.Zero(t, c.skip.left)
 	h.give(0, p)
 	h.conns[1].FlushWritten(h.now)
 	h.deliver(1)
-	next = c.notify.OutID()
 	h.packet(0, false)
-	require.Equal(t, next+2, c.notify.OutID())
+	require.Positive(t, c.skip.left, "another one has been chosen")
+}
+
+// TestSequencesAreLeftOutOfASmallWindow: also where it is always full.
+func TestSequencesAreLeftOutOfASmallWindow(t *testing.T) {
+	var r recording
+	w := newWide(t, netsim.Settings{Lag: 150 * time.Millisecond}, 1, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.PacketWindow, c.Secret, c.Trace = 64, 5, &r
+	})
+	w.tick = 5 * time.Millisecond
+	there, back := w.bulk(), w.talkers(bunch.Out{Data: make([]byte, 500), Reliable: true}, 0)
+	w.run(30*time.Second, func() { there(); back() })
+	require.Greater(t, len(r.of(nettrace.SequenceSkipped)), 3)
 }
