@@ -86,7 +86,7 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 			panic(fmt.Sprintf("netconn: a bunch of %d bits doesn't fit an empty packet", h.Bits))
 		}
 	}
-	if !ready {
+	if !ready || seq < 0 && c.Table().Waiting() > 0 {
 		bytes := (c.out.Len() - before + 7) / 8
 		if before == 0 {
 			bytes += c.cfg.PacketOverhead

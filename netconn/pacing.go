@@ -119,10 +119,10 @@ func (o *outlet) MaySend(bits int) bool {
 	return c.pace.share > 0 && o.HasRoom(bits)
 }
 
-// pace keeps a share for reliable bunches while what doesn't ask the controller uses up the budget.
+// pace keeps a share for reliable bunches while others use up the budget.
 type pace struct {
 	share     float64 // bytes that reliable bunches may send beyond the budget; below 0 what the last of them took before its time
-	overdrawn float64 // bytes that others sent beyond it since the last tick
+	overdrawn float64 // bytes that others sent beyond it, or while reliable ones waited for it, since the last tick
 	at        time.Duration
 }
 
@@ -153,7 +153,7 @@ func (p *pace) give(c *Conn) {
 	p.overdrawn = 0
 }
 
-// wrote notes the bytes that a bunch took beyond the budget, its header and what it began a packet with included. A reliable one that had no
+// wrote notes the bytes that a bunch took beyond the budget, or an unreliable one before reliable ones that wait, its header and what it began a packet with included. A reliable one that had no
 // share is a copy of a channel's open that rides with an unreliable bunch, which would be refused without it: it counts as that.
 func (p *pace) wrote(reliable bool, bytes int) {
 	if reliable && p.share > 0 {

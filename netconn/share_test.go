@@ -45,6 +45,44 @@ func TestShareKeepsToTheRate(t *testing.T) {
 	}
 }
 
+// TestShareBesideAGameThatAsks: unreliable bunches that take the budget whenever there is some leave a share to the reliable ones that wait, however short the ticks are, and
+// both keep to the rate.
+func TestShareBesideAGameThatAsks(t *testing.T) {
+	for name, controller := range map[string]congestion.Controller{"good/bad": congestion.NewGoodBad(1000), "adaptive": adapt()} {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 100 * time.Millisecond}), 1, func(i int, c *Config) {
+			if i == 1 {
+				c.Controller = controller
+			}
+		})
+		l.join()
+		ch := l.open(1)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true})
+		require.NoError(t, err)
+		l.run(5*time.Second, nil)
+		l.tick, l.next = time.Millisecond, 0
+		l.got, l.offered = [2]int{}, [2]int{}
+		unreliable, rate, n := 0, 0.0, 0
+		l.run(15*time.Second, func() {
+			rate += l.conns[1].cfg.Controller.Rate()
+			n++
+			if ch.NumOutRec() < 1000 {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+			for l.conns[1].IsNetReady() {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900)})
+				require.NoError(t, err)
+				unreliable += 900
+			}
+		})
+		rate *= 15 / float64(n)
+		t.Logf("%s: %.2f of the rate offered, %.2f reliable, %.2f not", name, float64(l.offered[1])/rate, float64(l.got[0]-unreliable)/rate, float64(unreliable)/rate)
+		require.Greater(t, float64(l.got[0]-unreliable), 0.12*rate, name)
+		require.Greater(t, float64(unreliable), 0.5*rate, name)
+		require.Less(t, float64(l.offered[1]), 1.05*rate, name)
+	}
+}
+
 // TestShareFromNothing: a share that is neither owed nor left grows by no more than others took.
 func TestShareFromNothing(t *testing.T) {
 	c, err := New(Config{LowLevelSend: func([]byte) {}, NetSpeed: 8000}, 0, 1, 1)
