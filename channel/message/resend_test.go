@@ -75,3 +75,19 @@ func TestResendWithoutNews(t *testing.T) {
 		require.LessOrEqual(t, now-left, c.atMost, "%v", c.rtt)
 	}
 }
+
+// TestToldLossesDontWaitForResend: a message that is known to be lost, several times in a row, too, is sent again within two seconds, however long Resend is.
+func TestToldLossesDontWaitForResend(t *testing.T) {
+	k := newKinds()
+	q := message.New(message.Config{Kinds: &k.reg, Resend: time.Hour})
+	require.NoError(t, q.Send(k.number, &number{}))
+	now, sent := time.Duration(0), int64(0)
+	for ; sent < 10; now += 100 * time.Millisecond {
+		require.Less(t, now, 20*time.Second, "sent %d times", sent)
+		if q.Write(now, bitio.NewWriter(make([]byte, 1000))) > 0 {
+			sent++
+			q.Sent(sent)
+			q.Lost(sent)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (r *roundTrip) sample(now time.Duration) {
 }
 
 // vain is rounds of packets with messages that were lost without one that arrived: mostly the receiver has no memory, and refuses them. From manyVain on
-// one packet is sent each wait.
+// one packet is sent each wait, and each maxWait at least, as its loss is told.
 type vain struct {
 	rounds  int
 	heardAt time.Duration // of the last round's first loss

@@ -26,7 +26,7 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	n := 0
 	switch q.cfg.Mode {
 	case Ordered:
-		if q.vain.rounds < manyVain || q.now-q.vain.wroteAt >= q.rtt.wait(q.cfg.Resend) {
+		if q.vain.rounds < manyVain || q.now-q.vain.wroteAt >= min(q.rtt.wait(q.cfg.Resend), maxWait) {
 			n = q.chooseOrdered(room)
 		}
 	case Sequenced:
