@@ -64,7 +64,7 @@ type Config struct {
 	// TickRate is the number of Run's ticks a second, up to 10000. Default 60.
 	TickRate int
 	// Parallel is how many cores encrypt a tick's packets: Cores(n), 1 to 256. What is sent, and in which order, is the
-	// same. It is for servers with Netcode and hundreds of clients; see "Several cores". From two cores on up to 1024 datagrams are collected before they are
+	// same. It is for servers with Netcode and hundreds of clients, on machines with cores to spare; see "Several cores". From two cores on up to 1024 datagrams are collected before they are
 	// sent, or until the end of the tick, instead of the socket's 64; they take 1.5 MB. Default one core.
 	Parallel Cores
 	// MaxDatagrams bounds the datagrams that one TickDispatch reads, up to 16777216, rounded up to whole batches of the socket. The next

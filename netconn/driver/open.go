@@ -249,15 +249,15 @@ func (d *Driver) warnUnaccepted(server bool) {
 // makeBatches allocates the datagrams that are read at once, and those that are sent.
 func (d *Driver) makeBatches() {
 	n := d.socket.BatchSize()
-	d.in, d.near = buffers(n, maxDatagram), make([]*Conn, n)
+	d.in, d.near = buffers(n), make([]*Conn, n)
 	d.makeOutgoing()
 }
 
 // buffers makes n messages with room for a datagram each.
-func buffers(n, size int) []udp.Message {
+func buffers(n int) []udp.Message {
 	msgs, buf := make([]udp.Message, n), make([]byte, n*maxDatagram)
 	for i := range msgs {
-		msgs[i].Buf, buf = buf[:size:maxDatagram], buf[maxDatagram:]
+		msgs[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]
 	}
 	return msgs
 }

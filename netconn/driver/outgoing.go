@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"net"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -16,9 +17,15 @@ type outgoing struct {
 	msgs    []udp.Message
 	sealers []sealing.Sealer // of each of msgs; nil if its link doesn't encrypt
 	n       int
+	mem     []byte // the n datagrams, one behind the other, so that small ones need little of the cache
+	used    int
 	raw     bool       // one of the n lacks its encryption or checksum
 	rooms   []sealRoom // by worker
 	finish  func(part, worker int)
+
+	finished []atomic.Bool // of each part of the n: none of it is raw any more
+	ready    int           // so many parts from the first one are finished
+	sent     int           // so many of the n are sent
 }
 
 // sealRoom keeps a worker's memory out of the cache lines of others.
@@ -28,8 +35,10 @@ type sealRoom struct {
 }
 
 const (
-	// sealPart is how many datagrams a core encrypts at a time. That many, or fewer, take less time than another core needs to begin.
+	// sealPart is how many datagrams a core encrypts at a time.
 	sealPart = 32
+	// fewToSeal datagrams, and fewer, are encrypted on one core: another one would begin too late.
+	fewToSeal = 128
 	// sealBatch is how many a driver with several cores collects, if a tick has that many.
 	sealBatch = 1024
 )
@@ -40,8 +49,12 @@ func (d *Driver) makeOutgoing() {
 	if cores > 1 {
 		n = max(n, sealBatch)
 	}
-	d.out = outgoing{msgs: buffers(n, 0), sealers: make([]sealing.Sealer, n), rooms: make([]sealRoom, cores), finish: d.finishPart}
+	d.out = outgoing{msgs: make([]udp.Message, n), mem: make([]byte, n*maxDatagram), sealers: make([]sealing.Sealer, n), rooms: make([]sealRoom, cores), finish: d.finishPart,
+		finished: make([]atomic.Bool, parts(n))}
 }
+
+// parts is how many parts n datagrams have.
+func parts(n int) int { return (n + sealPart - 1) / sealPart }
 
 // write queues a datagram to be sent at the end of the tick, or earlier when the batch is full.
 func (d *Driver) write(to netip.AddrPort, p []byte) { d.writeUnsealed(to, p, nil) }
@@ -59,7 +72,9 @@ func (d *Driver) writeUnsealed(to netip.AddrPort, p []byte, s sealing.Sealer) {
 	}
 	o := &d.out
 	m := &o.msgs[o.n]
-	m.Buf, m.Addr = append(m.Buf[:0], p...), to
+	room := o.mem[o.used:]
+	m.Buf, m.Addr = append(room[:0:size+checksumBytes], p...), to
+	o.used += size + checksumBytes
 	o.sealers[o.n] = s
 	o.raw = o.raw || s != nil || d.cfg.Checksum
 	d.Counters.DatagramsOut++
@@ -69,7 +84,8 @@ func (d *Driver) writeUnsealed(to netip.AddrPort, p []byte, s sealing.Sealer) {
 	}
 }
 
-// finishPart encrypts datagrams, and appends their checksums.
+// finishPart encrypts datagrams, and appends their checksums. The goroutine that flushes also sends what is finished, so that
+// the other cores encrypt while it is in system calls.
 func (d *Driver) finishPart(part, worker int) {
 	o := &d.out
 	for i := part * sealPart; i < min((part+1)*sealPart, o.n); i++ {
@@ -81,18 +97,57 @@ func (d *Driver) finishPart(part, worker int) {
 			m.Buf = binary.LittleEndian.AppendUint32(m.Buf, crc32.Checksum(m.Buf, castagnoli))
 		}
 	}
+	o.finished[part].Store(true)
+	if worker == 0 {
+		d.sendFinished()
+	}
 }
 
-// flush sends the batch. A datagram that the system refuses is lost, as on the network: strangers may claim any source
-// address.
+// sendFinished sends the batches of the socket that are full and finished, in their order.
+func (d *Driver) sendFinished() {
+	o := &d.out
+	for size := d.socket.BatchSize(); o.sent+size <= o.n; d.send(size) {
+		for o.ready*sealPart < o.sent+size {
+			if !o.finished[o.ready].Load() {
+				return
+			}
+			o.ready++
+		}
+	}
+}
+
+// flush sends the batch.
 func (d *Driver) flush() {
 	o := &d.out
-	defer func() { clear(o.sealers[:o.n]); o.n, o.raw = 0, false }() // after a panic, too: nothing is sent that isn't sealed, and nothing sealed twice
+	defer o.reset() // after a panic, too: nothing is sent that isn't sealed, and nothing sealed twice
 	if o.raw && d.err == nil {
-		d.cfg.Parallel.Run((o.n+sealPart-1)/sealPart, o.finish)
+		cores := d.cfg.Parallel
+		if o.n <= fewToSeal {
+			cores = 1
+		}
+		cores.Run(parts(o.n), o.finish)
 	}
-	for batch := o.msgs[:o.n]; len(batch) > 0 && d.err == nil; {
-		n, err := d.socket.WriteBatch(batch[:min(len(batch), d.socket.BatchSize())])
+	for o.sent < o.n {
+		d.send(min(o.n-o.sent, d.socket.BatchSize()))
+	}
+}
+
+func (o *outgoing) reset() {
+	clear(o.sealers[:o.n])
+	for i := range parts(o.n) {
+		o.finished[i].Store(false)
+	}
+	o.n, o.used, o.raw, o.ready, o.sent = 0, 0, false, 0, 0
+}
+
+// send sends the next n datagrams. One that the system refuses is lost, as on the network: strangers may claim any source
+// address.
+func (d *Driver) send(n int) {
+	o := &d.out
+	batch := o.msgs[o.sent : o.sent+n]
+	o.sent += n
+	for len(batch) > 0 && d.err == nil {
+		n, err := d.socket.WriteBatch(batch)
 		batch = batch[n:]
 		if err == nil && n > 0 {
 			continue
