@@ -122,7 +122,7 @@ func TestLostAckOfTheClose(t *testing.T) {
 // it then.
 func TestAckOfTheCloseIsRepeated(t *testing.T) {
 	for _, window := range []int{16, 256} {
-		for seed := range uint64(50) {
+		for seed := range uint64(15) {
 			l := newLab(t, both(netsim.Settings{Lag: 150 * time.Millisecond, Loss: 20}), seed, func(_ int, c *Config) {
 				c.Protocol = Bunchnet()
 				c.Protocol.PacketWindow, c.LingerTimeout = window, 20*time.Second

@@ -93,7 +93,7 @@ func TestSizeOfASmallWindow(t *testing.T) {
 		})
 		w.tick = 5 * time.Millisecond
 		there, back := w.bulk(), w.talkers(bunch.Out{Data: make([]byte, 500), Reliable: true}, 0)
-		w.run(20*time.Second, func() { there(); back() })
+		w.run(5*time.Second, func() { there(); back() })
 		require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4, "a window of %d", window)
 	}
 }
