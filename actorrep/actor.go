@@ -370,7 +370,7 @@ func (b *Base) mark(m layout.Mask) {
 	}
 }
 
-// SetUpdateFrequency limits how often the actor is compared, in times a second; 0 is every Step.
+// SetUpdateFrequency limits how often the actor is compared, in times a second, instead of its class's UpdateFrequency; 0 is every Step.
 func (b *Base) SetUpdateFrequency(hz float64) error {
 	switch {
 	case b.rep == nil:
@@ -378,10 +378,11 @@ func (b *Base) SetUpdateFrequency(hz float64) error {
 	case !(hz >= 0):
 		return fmt.Errorf("actorrep: SetUpdateFrequency %v must be 0, for every Step, or above", hz)
 	}
-	b.rep.interval = 0
+	b.rep.fastest = 0
 	if hz > 0 {
-		b.rep.interval = intervalOf(hz)
+		b.rep.fastest = intervalOf(hz)
 	}
+	b.rep.interval = b.rep.fastest
 	b.rep.due = min(b.rep.due, b.world.now+b.rep.interval) // a higher frequency holds at once
 	b.world.reschedule(b)
 	return nil

@@ -637,7 +637,7 @@ func (c *client) step() {
 		c.dropped = 0
 	}
 	c.leaveLate()
-	for i := range c.events {
+	for i := 0; i < len(c.events); i++ { // the game may destroy more meanwhile
 		c.tell(&c.events[i])
 		c.events[i].m, c.events[i].a = nil, nil
 	}

@@ -83,7 +83,17 @@ func TestAdaptive(t *testing.T) {
 	require.Less(t, seconds(w, &now, 5, nil), uint64(60), "slower by and by")
 	require.InDelta(t, 20, seconds(w, &now, 10, nil), 2, "twice a second")
 	seconds(w, &now, 5, func() { a.N++ })
-	require.Greater(t, seconds(w, &now, 1, func() { a.N++ }), uint64(20), "fast again")
+	lively := func() { a.N++ }
+	require.Greater(t, seconds(w, &now, 1, lively), uint64(20), "fast again")
+	for _, own := range []struct{ hz, compares float64 }{{10, 10}, {0, 50}, {1, 1}} { // instead of its class's
+		require.NoError(t, a.SetUpdateFrequency(own.hz))
+		seconds(w, &now, 2, lively)
+		require.InDelta(t, own.compares, seconds(w, &now, 1, lively), 1, "at %v Hz", own.hz)
+	}
+	require.NoError(t, w.Destroy(a))
+	a = &plain{}
+	require.NoError(t, w.Spawn(a))
+	require.InDelta(t, 50, seconds(w, &now, 2, nil), 3, "one that comes late begins as the first did")
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.Adaptive(0)))
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.UpdateFrequency(-1)))
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.UpdateFrequency(0)))

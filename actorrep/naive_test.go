@@ -730,7 +730,7 @@ func TestAdaptiveFrequency(t *testing.T) {
 		quiet, want int // ms
 		changed     bool
 	}{{2000, 100, false}, {3000, 300, false}, {4500, 600, false}, {7000, 1100, false}, {90000, 1100, false}, {150, 100, true}, {1000, 500, true}, {90000, 1100, true}} {
-		r := &replicated{interval: c.interval, optimum: c.interval, lastChange: time.Second}
+		r := &replicated{interval: c.interval, fastest: c.interval, lastChange: time.Second}
 		require.False(t, r.adapt(time.Second+time.Duration(at.quiet)*time.Millisecond, c, at.changed))
 		require.Equal(t, time.Duration(at.want)*time.Millisecond, r.interval.Round(time.Millisecond), "%+v", at)
 	}

@@ -27,12 +27,12 @@ type replicated struct {
 	polled       int           // index in World.polled, or -1
 	due          time.Duration // earliest time of the next compare
 	booked       time.Duration // time of its entry in the schedule
-	optimum      time.Duration // current interval of an adaptive frequency
+	fastest      time.Duration // the interval that was set; an adaptive frequency's is longer
 	dormantSince time.Duration
 }
 
 func newReplicated(c *class) *replicated {
-	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, optimum: c.interval, polled: -1}
+	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, fastest: c.interval, polled: -1}
 }
 
 // newborn reports whether the actor wasn't compared yet.
@@ -443,6 +443,9 @@ func (w *World) compare(it *comparison) {
 	r.marks &= b.inactive
 	r.forced = false
 	unfit := r.shadow.Unfit
+	if r.newborn() {
+		r.lastChange = w.now
+	}
 	r.shadow.Stamp = r.count + 1
 	it.changed = l.Compare(r.shadow, b.ptr, m)
 	it.unfit = r.shadow.Unfit &^ unfit
@@ -518,20 +521,17 @@ const (
 	adaptOver  = 5 * time.Second
 )
 
-// adapt changes the interval, between the class's own and its slowest. It reports whether the actor is now to be compared
+// adapt changes the interval, between the one that was set and the class's slowest. It reports whether the actor is now to be compared
 // every Step, or no longer.
 func (r *replicated) adapt(now time.Duration, c *class, changed bool) (moves bool) {
-	fast := c.interval
-	slow := max(fast, c.slowest)
+	was, fast, slow := r.interval, r.fastest, max(r.fastest, c.slowest)
 	switch quiet := now - r.lastChange; {
 	case changed:
-		r.optimum = min(max(quiet/2, fast), slow)
+		r.interval = min(max(quiet/2, fast), slow)
 	case quiet > adaptAfter:
 		part := min(float64(quiet-adaptAfter)/float64(adaptOver), 1)
-		r.optimum = fast + time.Duration(part*float64(slow-fast))
+		r.interval = fast + time.Duration(part*float64(slow-fast))
 	}
-	was := r.interval
-	r.interval = r.optimum
 	return (was == 0) != (r.interval == 0)
 }
 

@@ -1703,6 +1703,37 @@ func TestEndsWithinAStep(t *testing.T) {
 	require.Empty(t, p.tell(t))
 }
 
+// TestDestroyedWithinDestroyed: when a game that is told that an actor is gone destroys others, it is told of these too.
+func TestDestroyedWithinDestroyed(t *testing.T) {
+	p := newPair(t)
+	all := p.newPupils(t, 4)
+	p.serves(t, 8)
+	for i, a := range all {
+		a.N = int32(i)
+		if i > 0 {
+			require.NoError(t, a.TearOff())
+		}
+	}
+	p.serves(t, 8)
+	told := p.c.cfg.Destroyed
+	p.c.cfg.Destroyed = func(a Actor) {
+		told(a)
+		if next := int(a.(*pupil).N) + 1; next < len(all) {
+			require.NoError(t, p.c.Destroy(p.there(all[next])))
+		}
+	}
+	p.tell(t)
+	require.NoError(t, poke.Call(all[0], 3)) // it goes once the call has run
+	require.NoError(t, p.s.Destroy(all[0]))
+	p.serve(t)
+	log := []string{"poked 3"}
+	for i := range all {
+		log = append(log, fmt.Sprint("destroyed ", i, " true"), fmt.Sprint("world: destroyed ", i))
+	}
+	require.Equal(t, log, p.tell(t))
+	require.Zero(t, p.c.Len())
+}
+
 // TestTimeOfEachActor: an actor's ServerTime is that of its own newest values, the World's that of the newest of all.
 func TestTimeOfEachActor(t *testing.T) {
 	p := newPair(t)
