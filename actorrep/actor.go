@@ -309,9 +309,12 @@ func (b *Base) SetOnlyOwner(on bool) {
 func (b *Base) OnlyOwner() bool { return b.onlyOwner }
 
 // SetCullDistance sets the distance from which the actor is relevant, in the units of Location; 0 is any distance. The actor must
-// implement Located, and the connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance. When
+// implement Located: of one that doesn't Spawn, or Config.Failed, says so. The connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance. When
 // no connection has had one for 10 s, Config.Failed is told once.
 func (b *Base) SetCullDistance(d float64) {
+	if b.rep != nil && d > 0 && d != b.cull && !located(b.self) {
+		b.world.tell(b, "", nil, errNotLocated)
+	}
 	b.cull = d
 	b.relevancyChanged()
 }
@@ -481,6 +484,12 @@ type Located interface {
 	Location() (x, y, z float64)
 }
 
+// located reports whether an actor has a position.
+func located(a Actor) bool {
+	_, is := a.(Located)
+	return is
+}
+
 // Errors of wrong calls and registrations.
 var (
 	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base by value")
@@ -497,5 +506,6 @@ var (
 	ErrDeep       = fmt.Errorf("actorrep: components of components go %d deep at most", maxDepth)
 	ErrTaken      = errors.New("actorrep: another actor has the id, or it isn't one")
 	ErrOtherWorld = errors.New("actorrep: a Peer of another World; use the one that AddConn of the actor's World returned, or its World.Local")
+	errNotLocated = errors.New("actorrep: a cull distance needs a method Location() (x, y, z float64), by which the actor is somewhere")
 	ErrManyFast   = errors.New("actorrep: a class may have two fast arrays; move others into a component")
 )

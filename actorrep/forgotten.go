@@ -105,11 +105,59 @@ func (w *World) lookForUnflushed() {
 // errWentBack is given to Config.Failed, once, when a server's World is stepped with a time before the last.
 var errWentBack = errors.New("actorrep: Step's time went back, so what is due at a time, such as actors with an update frequency, waits until it has caught up; give driver.Driver.Time, which never goes back")
 
+// ErrSlowTime is given to Config.Failed, once, when the time that Step is given hardly advances while a connection's does.
+var ErrSlowTime = errors.New("actorrep: Step's time hardly advances while a connection's does, so what is due at a time, such as actors with an update frequency, waits; give the time since a fixed moment, such as driver.Driver.Time, not since the last Step")
+
+// slowFor is how long that takes, by the connection's time. A World's clock may be slower by this factor.
+const (
+	slowFor    = 10 * time.Second
+	slowFactor = 10
+)
+
+// clock compares the time of a World's Steps with that of a connection.
+type clock struct {
+	conn    channel.Conn
+	last    time.Duration // the connection's time in the last Step
+	elapsed time.Duration // of the connection, since since
+	since   time.Duration // the World's time
+	told    bool
+}
+
+// watchTime looks for a World whose time hardly advances. Of the connection's time between two Steps only mostSilence counts.
+func (w *World) watchTime() {
+	k := &w.clock
+	if k.told {
+		return
+	}
+	conn := w.Conn()
+	if len(w.peers) > 0 {
+		conn = w.peers[0].Conn()
+	}
+	if conn != k.conn {
+		*k = clock{conn: conn, since: w.now}
+		if conn != nil {
+			k.last = conn.Now()
+		}
+	}
+	if conn == nil {
+		return
+	}
+	now := conn.Now()
+	k.elapsed += min(now-k.last, mostSilence)
+	if k.last = now; k.elapsed < slowFor {
+		return
+	}
+	if k.told = w.now-k.since < k.elapsed/slowFactor; k.told {
+		w.report(ErrSlowTime)
+	}
+	k.elapsed, k.since = 0, w.now
+}
+
 // errNested is given to Config.Failed, once, when the game calls Step while the World is at work.
 var errNested = errors.New("actorrep: World.Step was called by what the World calls, such as a notify or Config.Failed, and did nothing; call it once in each frame, in the game's loop")
 
 // ErrNoViewpoint is given to Config.Failed, once, when actors have a cull distance and connections have been there for 10 s, none of which ever had a viewpoint.
-var ErrNoViewpoint = errors.New("actorrep: actors have a cull distance, but no connection has had a viewpoint, so each sees them at any distance; call Peer.SetViewTarget with a player's actor, or Peer.SetViewpoint")
+var ErrNoViewpoint = errors.New("actorrep: actors have a cull distance, but no connection has had a viewpoint, so each sees them at any distance; call Peer.SetViewTarget with a player's actor that has a method Location() (x, y, z float64), or Peer.SetViewpoint")
 
 // blindFor is how long connections may be without a viewpoint before the game is told: longer than a spawn takes.
 const blindFor = 10 * time.Second
@@ -121,7 +169,7 @@ func (w *World) expectViewpoint() {
 	at, since := 0, time.Duration(0)
 	w.watch(func() bool {
 		if b := w.nextActor(&at); !culls && b != nil && b.cull > 0 && !b.always && !b.onlyOwner {
-			_, culls = b.self.(Located)
+			culls = located(b.self)
 		}
 		if !culls || sighted {
 			return false

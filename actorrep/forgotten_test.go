@@ -1,6 +1,8 @@
 package actorrep_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -202,5 +204,35 @@ func TestForgottenViewpoint(t *testing.T) {
 		}
 		require.Len(t, failed, 1, c.name)
 		require.ErrorIs(t, failed[0], actorrep.ErrNoViewpoint, c.name)
+	}
+}
+
+// TestTimeSinceTheLastStep: who gives Step the length of a frame is told once at each end, and nobody else: with a clock that began earlier or later, runs at half the speed,
+// or stands for some seconds.
+func TestTimeSinceTheLastStep(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   func(now time.Duration) time.Duration
+		told int
+	}{
+		{"the frame's length", func(now time.Duration) time.Duration { return tick + now%3 }, 1},
+		{"milliseconds", func(now time.Duration) time.Duration { return now / time.Millisecond }, 1},
+		{"earlier", func(now time.Duration) time.Duration { return now + time.Hour }, 0},
+		{"later", func(now time.Duration) time.Duration { return max(now-8*time.Second, 0) }, 0},
+		{"slowly", func(now time.Duration) time.Duration { return now / 2 }, 0},
+		{"with pauses", func(now time.Duration) time.Duration { return now - now%(6*time.Second) }, 0},
+	} {
+		var failed []error
+		w := newWorld(t, 1, clean, actorrep.Config{Failed: func(err error) { failed = append(failed, err) }}, registerHeroes)
+		l := w.JoinOther(func(w *actorrep.World) error { registerHeroes(t, w); return nil })
+		for range 60 * int(time.Second/tick) {
+			w.Ahead = c.at(w.Now+tick) - w.Now - tick
+			l.Ahead = w.Ahead
+			w.Rig.Step()
+		}
+		for _, told := range [][]error{failed, l.Failed} {
+			told = slices.DeleteFunc(told, func(err error) bool { return !errors.Is(err, actorrep.ErrSlowTime) })
+			require.Len(t, told, c.told, c.name)
+		}
 	}
 }

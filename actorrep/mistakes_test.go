@@ -70,6 +70,32 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	require.NoError(t, actorrep.NewClient(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.CullDistance(10)), "a client needs no place")
 }
 
+// TestNowhere: of a cull distance of an actor that is nowhere, and of a nil pointer as a view target, the game is told, or nothing comes of it.
+func TestNowhere(t *testing.T) {
+	var failed []error
+	w := newWorld(t, 1, clean, actorrep.Config{Failed: func(err error) { failed = append(failed, err) }}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("tent", (*tent)(nil)))
+		require.NoError(t, w.Register("placed", (*placed)(nil), actorrep.CullDistance(10)))
+	})
+	l := w.join()
+	const text = "a cull distance needs a method Location() (x, y, z"
+	a := &tent{}
+	a.SetCullDistance(5)
+	require.ErrorContains(t, w.Server.Spawn(a), text)
+	a.SetCullDistance(0)
+	require.NoError(t, w.Server.Spawn(a))
+	require.NoError(t, w.Server.Spawn(&placed{}))
+	require.Empty(t, failed)
+	for range 2 {
+		a.SetCullDistance(5)
+		l.Peer.SetViewTarget((*placed)(nil))
+		require.Nil(t, l.Peer.ViewTarget())
+		w.Step()
+	}
+	require.Len(t, failed, 1)
+	require.ErrorContains(t, failed[0], text)
+}
+
 // TestPeerOfAnotherWorld: a Peer of another World owns nothing: the game is told, no call goes to that World's client, and Explain says so.
 func TestPeerOfAnotherWorld(t *testing.T) {
 	called := 0

@@ -278,7 +278,11 @@ func (p *Peer) SetViewpoint(x, y, z float64) {
 
 // SetViewTarget makes an actor's Location the viewpoint, and its priority four times as high. When the actor is destroyed, the viewpoint stays where the actor was, until the next
 // SetViewTarget or SetViewpoint. nil ends that: the viewpoint is then the one that SetViewpoint set, if it did.
-func (p *Peer) SetViewTarget(a Actor) { p.viewTarget = a }
+func (p *Peer) SetViewTarget(a Actor) {
+	if p.viewTarget = a; isNil(a) { // it may be a nil pointer
+		p.viewTarget = nil
+	}
+}
 
 // keepView has the player look from where a view target is that is about to be destroyed. Without a viewpoint the player would see all there is.
 func (p *Peer) keepView(a Actor) {

@@ -145,10 +145,11 @@ type World struct {
 
 	observer bridge.Observer // of what is sent; nil for none
 	wentBack bool            // the game was told that its time went back
-	nested   bool            // the game was told that it called Step within a callback
-	looksAt  int             // how far in actors the search for values that weren't flushed has come
-	looked   int             // for the observer: how far in actors the search for values that nobody is told has come
-	waits    waitSearch      // for the observer too
+	clock    clock
+	nested   bool       // the game was told that it called Step within a callback
+	looksAt  int        // how far in actors the search for values that weren't flushed has come
+	looked   int        // for the observer: how far in actors the search for values that nobody is told has come
+	waits    waitSearch // for the observer too
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set
@@ -227,7 +228,7 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 		return fmt.Errorf("%w (class %q)", err, name)
 	}
 	if w.server && c.cull > 0 && !reflect.PointerTo(c.typ).Implements(reflect.TypeFor[Located]()) {
-		return fmt.Errorf("actorrep: CullDistance needs a method Location() (x, y, z float64) of %v, by which the actor is somewhere (class %q)", reflect.PointerTo(c.typ), name)
+		return fmt.Errorf("%w: %v (class %q)", errNotLocated, reflect.PointerTo(c.typ), name)
 	}
 	for _, other := range w.classes {
 		if other.name == name || other.typ == c.typ {
@@ -355,6 +356,8 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 		return ErrSpawned
 	case parent == nil && b.owner != nil && b.owner.world != w && !b.owner.removed():
 		return fmt.Errorf("%w: the actor's owner", ErrOtherWorld)
+	case b.cull > 0 && !located(a):
+		return fmt.Errorf("%w: %T", errNotLocated, a)
 	}
 	depth := 0
 	for up := parent; up != nil; up = up.parent {
@@ -568,6 +571,7 @@ func (w *World) Step(now time.Duration) {
 	}
 	w.now, w.stepped = now, true
 	w.stepWatches()
+	w.watchTime()
 	if w.server {
 		w.frame++
 		w.stepServer()

@@ -41,6 +41,8 @@ type Rig struct {
 	Careless bool
 	// Sent is told of every packet to a client. Default nobody.
 	Sent func(p []byte)
+	// Ahead is the server's game's clock before its connections'.
+	Ahead time.Duration
 	// Heard is called in each Step when all packets have been received and the server's Step is next. Default nobody.
 	Heard func()
 
@@ -167,7 +169,7 @@ func (r *Rig) Step() {
 	if r.Heard != nil {
 		r.Heard()
 	}
-	r.Server.Step(r.Now)
+	r.Server.Step(r.Now + r.Ahead)
 	for _, l := range r.Lines {
 		l.S.Tick(r.Now)
 		l.C.Tick(r.Now)
