@@ -309,7 +309,7 @@ func (b *Base) SetOnlyOwner(on bool) {
 func (b *Base) OnlyOwner() bool { return b.onlyOwner }
 
 // SetCullDistance sets the distance from which the actor is relevant, in the units of Location; 0 is any distance. The actor must
-// implement Located: of one that doesn't Spawn, or Config.Failed, says so. The connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance. When
+// implement Located: of one that doesn't Config.Failed is told. The connection must have a viewpoint (Peer.SetViewTarget, Peer.SetViewpoint): without one it sees the actor at any distance. When
 // no connection has had one for 10 s, Config.Failed is told once.
 func (b *Base) SetCullDistance(d float64) {
 	if b.rep != nil && d > 0 && d != b.cull && !located(b.self) {

@@ -149,15 +149,18 @@ func (m *mirror) spawn() error {
 	if m.parent != 0 {
 		w.client.follow(m.b, m.parent)
 	}
+	w.Counters.Spawned++
+	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
+	m.note = len(w.client.events)
 	if n, ok := a.(Initializer); ok {
 		n.Init()
+	}
+	if m.b == nil { // Init has destroyed its parent
+		return nil
 	}
 	if c.tellsRefs != 0 {
 		w.client.refer(m.b)
 	}
-	w.Counters.Spawned++
-	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
-	m.note = len(w.client.events)
 	w.client.arrived(m.b)
 	return nil
 }

@@ -116,14 +116,13 @@ const (
 
 // clock compares the time of a World's Steps with that of a connection.
 type clock struct {
-	conn    channel.Conn
-	last    time.Duration // the connection's time in the last Step
-	elapsed time.Duration // of the connection, since since
-	since   time.Duration // the World's time
-	told    bool
+	conn               channel.Conn
+	own, other         time.Duration // the World's and the connection's time in the last Step
+	advanced, expected time.Duration // how much they have advanced
+	told               bool
 }
 
-// watchTime looks for a World whose time hardly advances. Of the connection's time between two Steps only mostSilence counts.
+// watchTime looks for a World whose time hardly advances. Of the connection's time between two Steps only mostSilence counts, and nothing of a leap back by more.
 func (w *World) watchTime() {
 	k := &w.clock
 	if k.told {
@@ -134,23 +133,26 @@ func (w *World) watchTime() {
 		conn = w.peers[0].Conn()
 	}
 	if conn != k.conn {
-		*k = clock{conn: conn, since: w.now}
+		*k = clock{conn: conn, own: w.now}
 		if conn != nil {
-			k.last = conn.Now()
+			k.other = conn.Now()
 		}
 	}
 	if conn == nil {
 		return
 	}
 	now := conn.Now()
-	k.elapsed += min(now-k.last, mostSilence)
-	if k.last = now; k.elapsed < slowFor {
+	k.expected += min(now-k.other, mostSilence)
+	if step := w.now - k.own; step > -mostSilence {
+		k.advanced += step
+	}
+	if k.own, k.other = w.now, now; k.expected < slowFor {
 		return
 	}
-	if k.told = w.now-k.since < k.elapsed/slowFactor; k.told {
+	if k.told = k.advanced < k.expected/slowFactor; k.told {
 		w.report(ErrSlowTime)
 	}
-	k.elapsed, k.since = 0, w.now
+	k.advanced, k.expected = 0, 0
 }
 
 // errNested is given to Config.Failed, once, when the game calls Step while the World is at work.

@@ -207,7 +207,7 @@ func TestForgottenViewpoint(t *testing.T) {
 	}
 }
 
-// TestTimeSinceTheLastStep: who gives Step the length of a frame is told once at each end, and nobody else: with a clock that began earlier or later, runs at half the speed,
+// TestTimeSinceTheLastStep: who gives Step the length of a frame is told once at each end, and nobody else: with a clock that began earlier or later, runs at half the speed, leaps back,
 // or stands for some seconds.
 func TestTimeSinceTheLastStep(t *testing.T) {
 	for _, c := range []struct {
@@ -220,6 +220,7 @@ func TestTimeSinceTheLastStep(t *testing.T) {
 		{"earlier", func(now time.Duration) time.Duration { return now + time.Hour }, 0},
 		{"later", func(now time.Duration) time.Duration { return max(now-8*time.Second, 0) }, 0},
 		{"slowly", func(now time.Duration) time.Duration { return now / 2 }, 0},
+		{"back by minutes", func(now time.Duration) time.Duration { return now - now/(15*time.Second)*2*time.Minute }, 0},
 		{"with pauses", func(now time.Duration) time.Duration { return now - now%(6*time.Second) }, 0},
 	} {
 		var failed []error

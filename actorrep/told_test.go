@@ -1561,6 +1561,39 @@ func (p *pair) there(a *pupil) *pupil {
 	return c
 }
 
+// heir destroys the parent under which it comes.
+type heir struct {
+	Base
+	N int32 `net:""`
+}
+
+func (h *heir) Init() { _ = h.World().Destroy(h.Parent()) }
+
+// TestDestroyedWithinInit: an actor that comes behind the end of its parent, and whose Init destroys that one, is gone with it, and nothing is told of it.
+func TestDestroyedWithinInit(t *testing.T) {
+	var told []string
+	s := NewServer(Config{})
+	c := NewClient(Config{Spawned: func(a Actor) { told = append(told, "spawned "+a.base().ClassName()) }, Destroyed: func(a Actor) { told = append(told, "destroyed "+a.base().ClassName()) }})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("pupil", (*pupil)(nil)))
+		require.NoError(t, w.Register("heir", (*heir)(nil)))
+	}
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	a, h := p.newPupil(t), &heir{N: 3}
+	require.NoError(t, a.TearOff())
+	p.steps(8)
+	c.Step(p.now)
+	require.True(t, p.there(a).TornOff())
+	require.NoError(t, s.SpawnIn(a, h))
+	p.l.peer.want(h.base()) // as when its opening had been lost
+	p.steps(4)
+	h.N++
+	p.steps(4)
+	c.Step(p.now)
+	require.Equal(t, []string{"spawned pupil", "destroyed pupil"}, told)
+	require.Zero(t, c.Len())
+}
+
 // TestSwitchedOnWithoutMarks: what a Manual class set while the field's condition was off is sent when it is switched on, without another MarkDirty.
 func TestSwitchedOnWithoutMarks(t *testing.T) {
 	p := newPair(t, Manual())

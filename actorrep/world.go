@@ -356,8 +356,6 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 		return ErrSpawned
 	case parent == nil && b.owner != nil && b.owner.world != w && !b.owner.removed():
 		return fmt.Errorf("%w: the actor's owner", ErrOtherWorld)
-	case b.cull > 0 && !located(a):
-		return fmt.Errorf("%w: %T", errNotLocated, a)
 	}
 	depth := 0
 	for up := parent; up != nil; up = up.parent {
@@ -371,6 +369,11 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	bindVars(c, b.ptr, b)
 	b.mark(c.layout.All())
 	w.reschedule(b)
+	if b.cull > 0 && !located(a) {
+		w.enter()
+		defer w.exit()
+		w.tell(b, "", nil, errNotLocated)
+	}
 	if parent == nil {
 		w.relevancy.AddActor(a)
 		return nil
