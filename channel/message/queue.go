@@ -38,6 +38,8 @@ type Config struct {
 	Budget int
 }
 
+const defaultResend = 100 * time.Millisecond
+
 func (c Config) filled() Config {
 	set := func(v *int, d int) {
 		if *v == 0 {
@@ -48,7 +50,7 @@ func (c Config) filled() Config {
 	set(&c.MaxBits, 6000)
 	set(&c.Budget, 7000)
 	if c.Resend == 0 {
-		c.Resend = 100 * time.Millisecond
+		c.Resend = defaultResend
 	}
 	return c
 }
@@ -187,7 +189,7 @@ func New(cfg Config) *Queue {
 		panic(err)
 	}
 	w := int64(cfg.Window)
-	return &Queue{cfg: cfg, credit: w, told: w, confirmed: w}
+	return &Queue{cfg: cfg, credit: w, told: w, confirmed: w, vain: vain{reach: cfg.Window}}
 }
 
 func (q *Queue) at(id int64) *outgoing { return &q.out[id&int64(len(q.out)-1)] }

@@ -38,20 +38,36 @@ func (r *roundTrip) sample(now time.Duration) {
 }
 
 // vain is rounds of packets with messages that were lost without one that arrived: mostly the receiver has no memory, and refuses them. From manyVain on
-// one packet is sent each wait, and each maxWait at least, as its loss is told.
+// one packet is sent each wait, by the default Resend where the queue's is longer, as its loss is told. It has the oldest message only: what is further ahead may be what
+// there is no memory for. Then reach grows as a congestion window does.
 type vain struct {
 	rounds  int
 	heardAt time.Duration // of the last round's first loss
 	wroteAt time.Duration
+	reach   int // how many messages from the oldest on may be sent
+	calm    int // half of what was too many; beyond it reach grows slowly
 }
 
 const manyVain = 3
 
 // lost notes that a packet written at a time is known to be lost now. Those that left before a loss was heard of are of one round.
 func (v *vain) lost(written, now time.Duration) {
-	if v.rounds == 0 || written > v.heardAt {
-		v.rounds, v.heardAt = v.rounds+1, now
+	if v.rounds > 0 && written <= v.heardAt {
+		return
 	}
+	v.rounds, v.heardAt = v.rounds+1, now
+	if v.rounds == manyVain {
+		v.reach, v.calm = 1, v.reach/2
+	}
+}
+
+// acked notes that a packet with n messages has arrived.
+func (v *vain) acked(n, window int) {
+	v.rounds = 0
+	if v.reach >= v.calm {
+		n = 1
+	}
+	v.reach = min(v.reach+n, window)
 }
 
 // wait is how long a message waits for its ack before it is sent again.

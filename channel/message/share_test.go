@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -109,5 +110,54 @@ func TestFullQueuesLeaveRoomForOthers(t *testing.T) {
 				require.Positive(t, q.Counters.Refused)
 			}
 		}
+	}
+}
+
+// TestRefusedQueuesFlowOn: where the peer has no memory for all that queues send ahead, or its game receives nothing for five seconds, they find out how far ahead they may
+// send. The rate stays where the controller has put it for what is refused otherwise.
+func TestRefusedQueuesFlowOn(t *testing.T) {
+	for _, c := range []struct {
+		offer, least int // messages a tick, bytes a second in the last ten
+		lag, deaf    time.Duration
+	}{{4, 30_000, 40 * time.Millisecond, 0}, {1, 60_000, time.Millisecond, 5 * time.Second}} {
+		var taken []*message.Attached
+		types := []channel.Type{{Name: blockName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}
+		kinds := newKinds()
+		types = append(types, channel.Type{Name: messageName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler {
+			taken = append(taken, message.Attach(message.New(message.Config{Kinds: &kinds.reg})))
+			return taken[len(taken)-1]
+		}})
+		x := newTransferIn(t, netsim.Settings{Lag: c.lag, Bandwidth: 8e6, QueueDelay: 200 * time.Millisecond}, 1, netconn.Protocol{}, func() congestion.Controller { return nil },
+			message.BlocksConfig{}, message.BlocksConfig{}, func(cfg *netconn.Config) { cfg.Channels, cfg.MaxMemory = types, 256<<10 })
+		queues := []*message.Attached{x.qa}
+		for len(queues) < 3 {
+			q := message.Attach(message.New(message.Config{Kinds: &x.ka.reg}))
+			_, err := x.conns[0].Open(messageName, q)
+			require.NoError(t, err)
+			queues = append(queues, q)
+		}
+		rng, got := rand.New(rand.NewPCG(1, 1)), 0
+		for x.now < 40*time.Second {
+			for _, q := range queues {
+				for range c.offer {
+					_ = q.Send(x.ka.number, &number{Fill: make([]byte, rng.IntN(700))}) // it may be full
+				}
+				q.Tick(x.now)
+			}
+			x.step(16 * time.Millisecond)
+			for _, q := range taken {
+				for x.now >= c.deaf {
+					m, k := q.Receive()
+					if m == nil {
+						break
+					}
+					if x.now > 30*time.Second {
+						got += len(m.(*number).Fill)
+					}
+					k.Free(m)
+				}
+			}
+		}
+		require.Greater(t, got/10, c.least, "%+v", c)
 	}
 }

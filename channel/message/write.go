@@ -26,7 +26,7 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	n := 0
 	switch q.cfg.Mode {
 	case Ordered:
-		if q.vain.rounds < manyVain || q.now-q.vain.wroteAt >= min(q.rtt.wait(q.cfg.Resend), maxWait) {
+		if q.vain.rounds < manyVain || q.now-q.vain.wroteAt >= q.rtt.wait(min(q.cfg.Resend, defaultResend)) {
 			n = q.chooseOrdered(room)
 		}
 	case Sequenced:
@@ -78,17 +78,14 @@ func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
 
 func (q *Queue) chooseOrdered(room int) int {
 	whole, wait := room, q.rtt.wait(q.cfg.Resend)
-	for id, passed := q.oldest, 0; id < min(q.next, q.credit) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
+	for id, passed := q.oldest, 0; id < min(q.next, q.credit, q.oldest+int64(q.vain.reach)) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
 		o := q.at(id)
 		if o.acked || o.sent && q.now-o.at < wait {
 			continue
 		}
-		switch {
-		case q.fits(o, &room, room == whole):
+		if q.fits(o, &room, room == whole) {
 			q.pending = append(q.pending, id)
-		case q.vain.rounds >= manyVain && len(q.pending) > 0:
-			return len(q.pending) // what fits and is further ahead may be what the peer has no memory for: it refuses the whole packet
-		default:
+		} else {
 			passed++
 		}
 	}
@@ -214,7 +211,7 @@ func (q *Queue) Acked(packetID int64) {
 		return
 	}
 	if p.n > 0 {
-		q.vain.rounds = 0
+		q.vain.acked(int(p.n), q.cfg.Window)
 	}
 	for i := range p.n {
 		id := q.flying.item(p, i)
