@@ -32,7 +32,7 @@ import (
 // Each end tells its bounds when the channel opens, and the sender keeps within those of the peer. For a block that is
 // too large for the peer Send returns ErrBlockBig; Failed gets it when the bounds came after Send. Blocks beyond the
 // peer's number or total size wait. Blocks being received count within the MaxMemory of the connection. So the bounds told
-// are at most what 15/16 of channel.Channel.MaxHold have room for, and leave an eighth of it or 32 KiB: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
+// are at most what 15/16 of channel.Channel.MaxHold have room for, and leave 3/16 of it or 48 KiB: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
 // 64 MiB of a client. When other data has used that memory, a block is refused: Failed and Broken get ErrRoom.
 // The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
