@@ -174,9 +174,10 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 		}
 		c.tellsRefs |= refers
 	}
-	if _, c.initializes = a.(Initializer); !c.initializes {
-		if m, ok := t.MethodByName("Init"); ok && m.Type.NumIn() == 1 {
-			return nil, fmt.Errorf("actorrep: %v.Init returns something, so a client wouldn't call it; an Initializer has Init()", t)
+	_, c.initializes = a.(Initializer)
+	for _, name := range []string{"Init", "Spawned", "Destroyed"} {
+		if m, ok := t.MethodByName(name); ok && m.Type.NumIn() == 1 && m.Type.NumOut() > 0 {
+			return nil, fmt.Errorf("actorrep: %v.%s returns something, so a client wouldn't call it; it calls %s()", t, name, name)
 		}
 	}
 	l.Zeros = c.initializes

@@ -1,8 +1,8 @@
 package actorrep_test
 
 import (
-	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -232,7 +232,7 @@ func TestTimeSinceTheLastStep(t *testing.T) {
 			w.Rig.Step()
 		}
 		for _, told := range [][]error{failed, l.Failed} {
-			told = slices.DeleteFunc(told, func(err error) bool { return !errors.Is(err, actorrep.ErrSlowTime) })
+			told = slices.DeleteFunc(told, func(err error) bool { return !strings.Contains(err.Error(), "Step's time hardly advances") })
 			require.Len(t, told, c.told, c.name)
 		}
 	}

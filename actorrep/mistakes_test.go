@@ -40,6 +40,12 @@ type returns struct {
 // Init fails.
 func (*returns) Init() error { return nil }
 
+// ends has a Destroyed of its own that isn't a Notified's.
+type ends struct{ tent }
+
+// Destroyed fails.
+func (*ends) Destroyed() error { return nil }
+
 func (*placed) Location() (x, y, z float64) { return 0, 0, 0 }
 
 // TestRegisterSaysWhatIsWrong: an option of a class that can't do what it says is an error, and no panic.
@@ -56,6 +62,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), o), what)
 	}
 	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("returns", (*returns)(nil)), "returns.Init returns something, so a client wouldn't call it")
+	require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("ends", (*ends)(nil)), "ends.Destroyed returns something, so a client wouldn't call it")
 	for rate, what := range map[float64]string{0: "RateLimit 0 must be a number above 0", -1: "RateLimit -1", math.Inf(1): "RateLimit +Inf", math.NaN(): "RateLimit NaN"} {
 		pitch := actorrep.ServerRPC0(func(actorrep.Call, *tent) error { return nil }, actorrep.RateLimit(rate, 1))
 		require.ErrorContains(t, actorrep.NewServer(actorrep.Config{}).Register("tent", (*tent)(nil), actorrep.RPCs{"Pitch": pitch}), what)
