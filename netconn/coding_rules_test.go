@@ -242,6 +242,17 @@ func TestSymbolsForALoss(t *testing.T) {
 	require.Zero(t, new(Config).codingMemory(), "it is off")
 }
 
+// TestAHelloHasItsTime: Tick is wanted when one is due, and at once when the peer asks.
+func TestAHelloHasItsTime(t *testing.T) {
+	c := codingHand(t).conns[0]
+	c.coder.peer, c.coder.hello = false, hello{at: time.Minute}
+	require.Equal(t, time.Minute, c.codingDeadline(time.Hour))
+	c.coder.peer = true
+	require.Equal(t, time.Hour, c.codingDeadline(time.Hour))
+	c.coder.hello.owed = true
+	require.Zero(t, c.codingDeadline(time.Hour))
+}
+
 // TestTheTailHasItsTime: symbols that no packet takes along are due 25 ms after the last packet, and Repairs counts them.
 func TestTheTailHasItsTime(t *testing.T) {
 	h := codingHand(t)

@@ -52,7 +52,7 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 func (c *Conn) readHeader(r *bitio.Reader, h *packetnotify.Header, p []byte) error {
 	if err := c.unwrap(r, p); err != nil {
 		c.Counters.BadHandler++
-		return err
+		return fmt.Errorf("%w: %w", ErrPacket, err)
 	}
 	if err := h.Read(r); err != nil {
 		c.Counters.BadHeader++

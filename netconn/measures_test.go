@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
 // TestRTTIsRFC6298s: smoothed by an eighth, the variance by a quarter; the least and the last are kept.
@@ -427,4 +429,29 @@ func TestAdaptiveCopies(t *testing.T) {
 	c.cfg.Redundancy.Adaptive = false
 	c.rates = rates{}
 	require.Equal(t, 6, c.copies())
+}
+
+// heardTrips is a controller that notes the round trips that it is told of.
+type heardTrips struct {
+	congestion.Controller
+	trips []time.Duration
+}
+
+func (h *heardTrips) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
+	h.trips = append(h.trips, rtt)
+}
+
+// TestLateAcksOfEmptyPacketsAreNoRoundTrips: nobody owes an ack for an empty packet, so the controller hears of no longer round trip than usual by one.
+func TestLateAcksOfEmptyPacketsAreNoRoundTrips(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{50 * time.Millisecond: 0, 20 * time.Millisecond: 20 * time.Millisecond} {
+		h := newHand(t, nil)
+		c := h.conns[0]
+		h.exchange()
+		told := &heardTrips{Controller: c.cfg.Controller}
+		c.cfg.Controller, c.rtt.smoothed = told, 30*time.Millisecond
+		c.sendAckPacket()
+		c.now += late
+		(*fates)(c).PacketAcked(c.notify.OutID() - 1)
+		require.Equal(t, []time.Duration{want}, told.trips)
+	}
 }

@@ -336,12 +336,47 @@ func TestPeerWithoutLargePackets(t *testing.T) {
 	w.drain(t, 1)
 }
 
+// TestLargestReceived: an end that tries no larger packets takes them up to takenBytes, and looks into none beyond.
+func TestLargestReceived(t *testing.T) {
+	c := newWide(t, netsim.Settings{}, 1, func(_ int, c *Config) { c.LargestPacket = 0 }).conns[0]
+	require.ErrorIs(t, c.ReceivedPacket(c.now, make([]byte, takenBytes)), ErrPacket)
+	require.Equal(t, [2]uint64{1, 0}, [2]uint64{c.Counters.BadHandler, c.Counters.BadHeader}, "it has no end mark")
+	require.ErrorIs(t, c.ReceivedPacket(c.now, make([]byte, takenBytes+1)), ErrPacket)
+	require.Equal(t, [2]uint64{1, 1}, [2]uint64{c.Counters.BadHandler, c.Counters.BadHeader})
+}
+
 // TestNarrowForgets: what was lost above the base size doesn't count for a path that is too narrow for that.
 func TestNarrowForgets(t *testing.T) {
 	c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
 	c.search, c.path = &search{size: widest, wait: searchSoon}, &path{smallest: 1300, biggest: 1300, lostN: 9}
 	c.narrow()
 	require.Equal(t, path{}, *c.path)
+}
+
+// TestOneAsLargeArrives: what was lost before a packet as large as the smallest of it arrived was lost by chance, and what arrived before the first was lost says nothing.
+func TestOneAsLargeArrives(t *testing.T) {
+	c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
+	for _, step := range []struct{ run, bytes, wantRun, wantMost int }{{2, 1250, 2, 1250}, {2, 1300, 0, 0}, {0, 1250, 0, 0}} {
+		c.search = &search{size: widest, probe: bunch.NoPacket, run: step.run, least: 1300}
+		c.sizeArrived(5, &sentPacket{bytes: int32(step.bytes)})
+		require.Equal(t, [2]int{step.wantRun, step.wantMost}, [2]int{c.search.run, c.search.most}, "%+v", step)
+	}
+	c.search = &search{size: widest, probe: bunch.NoPacket, most: 1300}
+	c.sizeLost(5, &sentPacket{bytes: 1300})
+	require.Zero(t, c.search.run, "one as large has arrived")
+	c.sizeLost(6, &sentPacket{bytes: 1301})
+	require.Equal(t, 1, c.search.run)
+}
+
+// TestHeldForAMinute: after a size that was held for longer than that, larger packets that are lost are as at first.
+func TestHeldForAMinute(t *testing.T) {
+	for held, want := range map[time.Duration]time.Duration{searchHeld: 4 * searchSoon, searchHeld + 1: searchSoon} {
+		c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
+		c.now = time.Hour
+		c.search = &search{size: widest, wait: 2 * searchSoon, raised: c.now - held}
+		c.narrow()
+		require.Equal(t, want, c.search.wait, "held for %v", held)
+	}
 }
 
 // lossy is a controller that notes what it is told of losses.

@@ -34,6 +34,14 @@ func (r *recording) of(k nettrace.Kind) (list []nettrace.Event) {
 	return list
 }
 
+// TestOpenedIsTraced: the first event of a connection is that it is there.
+func TestOpenedIsTraced(t *testing.T) {
+	var r recording
+	_, err := New(Config{LowLevelSend: func([]byte) {}, Trace: &r, ID: 7}, time.Minute, 1, 2)
+	require.NoError(t, err)
+	require.Equal(t, []nettrace.Event{{At: time.Minute, Kind: nettrace.ConnOpened, Conn: 7}}, r.events)
+}
+
 // TestTrace: each packet and bunch of a conversation is told to the sinks of both ends, with what it is.
 func TestTrace(t *testing.T) {
 	var r [2]recording
