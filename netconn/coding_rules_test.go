@@ -240,6 +240,7 @@ func TestSymbolsForALoss(t *testing.T) {
 	c.rates.afterLoss = 0.5
 	require.Equal(t, windowBursts, c.codingWindow())
 	require.Zero(t, new(Config).codingMemory(), "it is off")
+	require.Equal(t, 8*40, Config{Coding: Coding{Repairs: 1}}.filled().Protocol.Bunch.HandlerBits)
 }
 
 // TestAHelloHasItsTime: Tick is wanted when one is due, and at once when the peer asks.

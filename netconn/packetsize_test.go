@@ -368,6 +368,14 @@ func TestOneAsLargeArrives(t *testing.T) {
 	require.Equal(t, 1, c.search.run)
 }
 
+// TestWidestIsLookedAtSeldom: a search that found the largest size has another one after searchAgain.
+func TestWidestIsLookedAtSeldom(t *testing.T) {
+	c := newWide(t, netsim.Settings{}, 1, nil).conns[0]
+	c.search = &search{size: widest, look: searchLook}
+	c.settleSize()
+	require.Equal(t, c.now+searchAgain, c.search.at)
+}
+
 // TestHeldForAMinute: after a size that was held for longer than that, larger packets that are lost are as at first.
 func TestHeldForAMinute(t *testing.T) {
 	for held, want := range map[time.Duration]time.Duration{searchHeld: 4 * searchSoon, searchHeld + 1: searchSoon} {
