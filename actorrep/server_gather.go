@@ -138,14 +138,22 @@ func (p *Peer) gather(k *worker) {
 		return
 	}
 	k.begin(p.world)
-	budget := p.out.budget()
+	budget, free := p.out.budget(), p.out.freeBits()
 	chosen := p.choose(budget)
 	if chosen == 0 {
 		return
 	}
-	serve := p.pending[:chosen]
-	k.sort(serve)
-	p.encodeAll(k, serve, budget)
+	wait := p.pending
+	for chosen > 0 {
+		serve := wait[:chosen]
+		wait = wait[chosen:]
+		k.sort(serve)
+		budget, free = p.encodeAll(k, serve, budget, free)
+		if chosen = 0; budget >= worthChunk { // those before took less than their last records
+			chosen = likely(wait, budget)
+		}
+	}
+	p.starve(wait)
 	m := &p.peaks
 	m.pending, m.chunks = max(m.pending, len(p.pending)), max(m.chunks, len(p.batch.chunks))
 	rest := p.pending[:0]
@@ -197,8 +205,8 @@ func (k *worker) sort(views []*view) {
 	}
 }
 
-// choose drops the views that have nothing to send, and puts the most urgent that the budget allows in front. It returns
-// their number.
+// choose drops the views that have nothing to send, and returns for how many of the others there is likely to be bandwidth. When that isn't all, they are sorted,
+// the most urgent first.
 func (p *Peer) choose(budget int) int {
 	kept, estimate := p.pending[:0], 0
 	for _, v := range p.pending {
@@ -219,15 +227,18 @@ func (p *Peer) choose(budget int) int {
 		return len(kept)
 	}
 	p.rank(kept)
-	room := budget
-	for i, v := range kept {
-		if room <= 0 {
-			p.starve(kept[i:])
+	return likely(kept, budget)
+}
+
+// likely is how many views, from the first, the budget allows if their records take as much as their last ones.
+func likely(views []*view, budget int) int {
+	for i, v := range views {
+		if budget <= 0 {
 			return i
 		}
-		room -= int(max(v.lastBits, 32))
+		budget -= int(max(v.lastBits, 32))
 	}
-	return len(kept)
+	return len(views)
 }
 
 // starve notes that there was no bandwidth for these views.
@@ -242,17 +253,18 @@ func (p *Peer) starve(views []*view) {
 
 const (
 	maxMentions = 8
+	worthChunk  = 4 * bunchMargin // bits of bandwidth for which more views are chosen: a chunk of few would be head, mostly
 	// nearFrames is how far a chunk's frame may be from one that the client is known to have. The client then finds the
 	// frame from the wire's low bits, even if it has a newer one.
 	nearFrames = 1 << (wire.FrameBits - 2)
 	nearTime   = 1 << (wire.TimeBits - 2 + wire.TimeUnit) // likewise, 17 s
 )
 
-// encodeAll encodes views until the budget is used up.
-func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
+// encodeAll encodes views until the budget is used up. free is the bits left in the current packet. It returns what is left of both.
+func (p *Peer) encodeAll(k *worker, views []*view, budget, free int) (int, int) {
 	t := &p.batch
 	full := p.out.packetBits()
-	limit := min(p.out.freeBits(), full)
+	limit := min(free, full)
 	if limit < full/4 {
 		limit = full
 	}
@@ -270,9 +282,10 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 			t.buf = t.buf[:from+len(w.Bytes())]
 			budget -= w.Len()
 		}
-		limit = full
+		free, limit = limit-w.Len()-bunchMargin, full
 	}
 	p.starve(views)
+	return budget, free
 }
 
 // splitBetween reports whether a chunk must end between two ids.

@@ -405,3 +405,41 @@ func TestTurnsAreShares(t *testing.T) {
 		require.GreaterOrEqual(t, sum, min(bandwidth, wants[updates]+wants[openings]+wants[halves])*steps*99/100, "%d", wants)
 	}
 }
+
+// TestAfterALargeRecord: a record that is much smaller than its actor's last one leaves the rest of the bandwidth, and of the packet, to other actors, unless that is little
+// beside another chunk's head.
+func TestAfterALargeRecord(t *testing.T) {
+	for _, c := range []struct {
+		bytes, packet int
+		all           bool
+	}{{1, 400, true}, {180, lanePacket, true}, {194, lanePacket, false}} {
+		p, a, got := newFolio(t, nil)
+		p.l.scarce = false
+		var small []*pupil
+		for range 12 {
+			small = append(small, &pupil{})
+			require.NoError(t, p.s.Spawn(small[len(small)-1]))
+		}
+		p.steps(9)
+		a.Pages[0] = strings.Repeat("a", 700)
+		p.steps(1)
+		p.l.scarce, p.l.narrow, p.l.free, p.l.chunks = true, c.packet, c.packet, nil
+		a.Pages[0] = strings.Repeat("b", c.bytes)
+		for i, o := range small {
+			o.N = int32(i + 1)
+		}
+		saturated := p.s.Counters.Saturated
+		p.steps(1)
+		for _, o := range small {
+			require.Equal(t, c.all, p.l.peer.views[o.base()].flags&pending == 0)
+		}
+		sum := p.l.chunks[0]
+		if c.all {
+			sum += p.l.chunks[1] + bunchMargin
+		}
+		require.LessOrEqual(t, sum, c.packet)
+		require.Equal(t, c.all, p.s.Counters.Saturated == saturated)
+		p.steps(4)
+		require.Equal(t, a.Pages, got.Pages)
+	}
+}
