@@ -126,9 +126,7 @@ func (w *World) exit() {
 			p := w.removed[n-1]
 			w.removed[n-1] = nil
 			w.removed = w.removed[:n-1]
-			for len(p.list) > 0 {
-				p.list[len(p.list)-1].detach()
-			}
+			p.forget()
 			continue
 		}
 		if len(w.endings) > 0 {

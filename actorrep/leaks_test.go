@@ -42,11 +42,18 @@ func TestSleepersLeaveNothingBehind(t *testing.T) {
 	require.LessOrEqual(t, actorrep.Referring(l.World), 16)
 }
 
-// TestDestroyedActorsGo: a client that acks nothing keeps no destroyed actor alive on the server, also not one that slept or wasn't relevant before.
+// TestDestroyedActorsGo: a client that acks nothing keeps no destroyed actor alive on the server, also not one that slept or wasn't relevant before. Nor does one that was
+// removed and lives on.
 func TestDestroyedActorsGo(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		destroyedGo(t, removed)
+	}
+}
+
+func destroyedGo(t *testing.T, removed bool) {
 	seen := true
 	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return seen }}, registerHand)
-	w.Join(registerHand)
+	l := w.Join(registerHand)
 	var all []weak.Pointer[hand]
 	var live []*hand
 	spawn := func(n int) {
@@ -71,6 +78,10 @@ func TestDestroyedActorsGo(t *testing.T) {
 		dark()
 		dark()
 	}
+	l.Peer.SetViewTarget(live[1])
+	if removed {
+		w.Server.RemoveConn(l.Peer)
+	}
 	for _, h := range live {
 		require.NoError(t, w.Server.Destroy(h))
 	}
@@ -83,7 +94,7 @@ func TestDestroyedActorsGo(t *testing.T) {
 		require.Nil(t, h.Value(), "%d", i)
 	}
 	w.Server.Consistent(t)
-	require.NotZero(t, w.Lines[0].S.Table().Len())
+	require.NotZero(t, l.S.Table().Len())
 }
 
 // TestRelevantForEver: with the largest RelevantTimeout an actor stays.

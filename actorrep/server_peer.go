@@ -149,6 +149,31 @@ func (w *World) RemoveConn(p *Peer) {
 	}
 }
 
+// forget ends the views of a connection that was removed. It may live on, with their channels: these keep no actors.
+func (p *Peer) forget() {
+	names := map[*class]*Base{}
+	for len(p.list) > 0 {
+		v := p.list[len(p.list)-1]
+		v.detach()
+		v.forget(names)
+	}
+	for _, c := range p.closing {
+		for _, v := range c.views {
+			v.forget(names)
+		}
+	}
+	p.closing, p.viewTarget = nil, nil
+}
+
+// forget has the view know no more of its actor than the class.
+func (v *view) forget(names map[*class]*Base) {
+	c := v.b.class
+	if names[c] == nil {
+		names[c] = &Base{class: c}
+	}
+	v.b = names[c]
+}
+
 // Peers calls yield for each connection, in the order in which they were added. Connections may be added and removed
 // meanwhile. One removed before its turn isn't yielded, nor is one that is added.
 func (w *World) Peers(yield func(*Peer) bool) {
