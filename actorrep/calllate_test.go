@@ -98,3 +98,46 @@ func TestCallsOfClientsWhileChannelsFollow(t *testing.T) {
 		t.Logf("%d calls of %d ran", len(ran), sent)
 	}
 }
+
+// TestDestroyOnAFullChannel: an actor whose channel has no room for calls is destroyed at once, and a call that a client has made to it doesn't run on the next actor in the same
+// struct.
+func TestDestroyOnAFullChannel(t *testing.T) {
+	ran := 0
+	ring := actorrep.ServerRPC(func(actorrep.Call, *bell, uint32) error {
+		ran++
+		return nil
+	}, actorrep.Reliable)
+	say := actorrep.MulticastRPC(func(actorrep.Call, *bell, uint32) error { return nil }, actorrep.Reliable)
+	register := func(w *actorrep.World) error {
+		return w.Register("bell", (*bell)(nil), actorrep.RPCs{"Ring": ring, "Say": say})
+	}
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) { require.ErrorIs(t, err, actorrep.ErrActorGone) }}, register)
+	w.ReliableBuffer = 8
+	l := w.JoinOther(register)
+	b := &bell{}
+	b.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(b))
+	for range 30 {
+		w.Step()
+	}
+	old := b.GUID()
+	require.NoError(t, ring.Call(l.World.Find(old).(*bell), 1))
+	ch := l.S.Table().Channel(w.Server.Explain(l.Peer, b).Channel)
+	for ch.Room() > 0 {
+		require.NoError(t, say.Call(b, 1))
+		w.Now += rig.Tick
+		w.Server.Step(w.Now)
+		l.S.Tick(w.Now)
+	}
+	require.NoError(t, w.Server.Destroy(b))
+	require.True(t, ch.Closing())
+	*b = bell{}
+	b.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(b))
+	for range 30 {
+		w.Step()
+	}
+	require.Nil(t, l.World.Find(old))
+	require.NotNil(t, l.World.Find(b.GUID()))
+	require.Zero(t, ran)
+}
