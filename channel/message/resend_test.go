@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -89,5 +90,47 @@ func TestToldLossesDontWaitForResend(t *testing.T) {
 			q.Sent(sent)
 			q.Lost(sent)
 		}
+	}
+}
+
+// TestLossIsNoRefusal: where most packets get lost, or all of them for five seconds, a queue sends as much as ever of what waits.
+func TestLossIsNoRefusal(t *testing.T) {
+	const tick = 16 * time.Millisecond
+	for _, c := range []struct {
+		loss  float64
+		dark  time.Duration
+		ticks int64 // of a round trip
+		by    time.Duration
+	}{{0.8, 0, 2, 16 * time.Second}, {0, 5 * time.Second, 20, 7 * time.Second}} {
+		k, rng := newKinds(), rand.New(rand.NewPCG(1, 1))
+		q := message.New(message.Config{Kinds: &k.reg})
+		var fates [][]int64 // ids of the packets of each tick; negative where it gets lost
+		id, n := int64(0), min(800, int(c.by/tick))
+		for now := time.Duration(0); now < c.by; now += tick {
+			if at := len(fates) - int(c.ticks); at >= 0 {
+				for _, f := range fates[at] {
+					if f > 0 {
+						q.Acked(f)
+					} else {
+						q.Lost(-f)
+					}
+				}
+			}
+			if int(now/tick) < n {
+				require.NoError(t, q.Send(k.number, &number{}))
+			}
+			var sent []int64
+			for len(sent) < 3 && q.Write(now, bitio.NewWriter(make([]byte, 1000))) > 0 {
+				id++
+				q.Sent(id)
+				if now < c.dark || rng.Float64() < c.loss {
+					sent = append(sent, -id)
+				} else {
+					sent = append(sent, id)
+				}
+			}
+			fates = append(fates, sent)
+		}
+		require.Less(t, q.Pending(), 60, "%+v: of %d", c, n)
 	}
 }

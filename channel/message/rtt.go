@@ -37,37 +37,52 @@ func (r *roundTrip) sample(now time.Duration) {
 	r.smoothed += (rtt - r.smoothed) / 8
 }
 
-// vain is rounds of packets with messages that were lost without one that arrived: mostly the receiver has no memory, and refuses them. From manyVain on
+// vain is rounds of packets with messages that were lost without one that arrived. From manyVain on
 // one packet is sent each wait, by the default Resend where the queue's is longer, as its loss is told. It has the oldest message only: what is further ahead may be what
-// there is no memory for. Then reach grows as a congestion window does.
+// the receiver has no memory for, and it refuses whole packets. When the oldest arrives at once, and did so the last time, that was it: then reach begins with one
+// message, and grows as a congestion window does. When it gets lost as well it is the path, or a game that receives nothing.
 type vain struct {
 	rounds  int
 	heardAt time.Duration // of the last round's first loss
 	wroteAt time.Duration
 	reach   int // how many messages from the oldest on may be sent
 	calm    int // half of what was too many; beyond it reach grows slowly
+	atOnce  int // how often in a row the oldest arrived at once
 }
 
 const manyVain = 3
 
 // lost notes that a packet written at a time is known to be lost now. Those that left before a loss was heard of are of one round.
 func (v *vain) lost(written, now time.Duration) {
-	if v.rounds > 0 && written <= v.heardAt {
-		return
-	}
-	v.rounds, v.heardAt = v.rounds+1, now
-	if v.rounds == manyVain {
-		v.reach, v.calm = 1, v.reach/2
+	if v.rounds == 0 || written > v.heardAt {
+		v.rounds, v.heardAt = v.rounds+1, now
 	}
 }
 
-// acked notes that a packet with n messages has arrived.
-func (v *vain) acked(n, window int) {
-	v.rounds = 0
-	if v.reach >= v.calm {
-		n = 1
+// acked notes that a packet with n messages, written at a time, has arrived.
+func (v *vain) acked(written time.Duration, n, window int) {
+	switch {
+	case v.rounds < manyVain || written <= v.heardAt:
+		if v.reach >= v.calm {
+			n = 1
+		}
+		v.reach = min(v.reach+n, window)
+	case v.rounds > manyVain:
+		v.atOnce, v.reach = 0, window
+	default:
+		if v.atOnce++; v.atOnce > 1 {
+			v.reach, v.calm = 1, v.reach/2
+		}
 	}
-	v.reach = min(v.reach+n, window)
+	v.rounds = 0
+}
+
+// ahead is how many messages from the oldest on may be sent now.
+func (v *vain) ahead() int64 {
+	if v.rounds >= manyVain {
+		return 1
+	}
+	return int64(v.reach)
 }
 
 // wait is how long a message waits for its ack before it is sent again.

@@ -78,7 +78,7 @@ func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
 
 func (q *Queue) chooseOrdered(room int) int {
 	whole, wait := room, q.rtt.wait(q.cfg.Resend)
-	for id, passed := q.oldest, 0; id < min(q.next, q.credit, q.oldest+int64(q.vain.reach)) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
+	for id, passed := q.oldest, 0; id < min(q.next, q.credit, q.oldest+q.vain.ahead()) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
 		o := q.at(id)
 		if o.acked || o.sent && q.now-o.at < wait {
 			continue
@@ -211,7 +211,7 @@ func (q *Queue) Acked(packetID int64) {
 		return
 	}
 	if p.n > 0 {
-		q.vain.acked(int(p.n), q.cfg.Window)
+		q.vain.acked(p.at, int(p.n), q.cfg.Window)
 	}
 	for i := range p.n {
 		id := q.flying.item(p, i)
