@@ -305,6 +305,15 @@ type wrapped struct {
 	noClose   bool
 	noCloseOf *Base
 	wrote     func()
+	failed    *error // may be nil
+}
+
+func (w *wrapped) fail(err error) {
+	if w.failed == nil {
+		w.outlet.fail(err)
+		return
+	}
+	*w.failed = err
 }
 
 func (w *wrapped) close(v *view, r channel.CloseReason) bool {
@@ -363,6 +372,22 @@ func TestNoRoomToClose(t *testing.T) {
 	require.Nil(t, p.c.Find(a.guid))
 	require.Nil(t, p.c.Find(b.guid))
 	require.EqualValues(t, 2, p.s.Counters.Closed)
+}
+
+// TestFarewellsAreBounded: a client that takes nothing of actors that are gone is ended, before what waits for it takes much memory.
+func TestFarewellsAreBounded(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a, b := p.newPupil(t), p.newPupil(t)
+	p.serves(t, 4)
+	var failed error
+	p.l.peer.out = &wrapped{outlet: p.l, noClose: true, failed: &failed}
+	p.l.peer.gone = make([]farewell, maxFarewells-1)
+	require.NoError(t, p.s.Destroy(a))
+	require.NoError(t, failed)
+	require.NoError(t, p.s.Destroy(b))
+	require.ErrorIs(t, failed, errFarewells)
+	require.Len(t, p.l.peer.gone, maxFarewells)
 }
 
 // TestTornOffWithCalls: calls that wait when their actor is torn off, and have no room, are told to be lost, each.

@@ -373,6 +373,11 @@ func TestTearOff(t *testing.T) {
 		w.Step()
 	}
 	require.Zero(t, w.Lines[2].World.Len(), "who comes later doesn't see it")
+	late := &soldier{}
+	require.NoError(t, w.Server.SpawnIn(s, late))
+	w.Step()
+	require.True(t, late.TornOff())
+	require.Equal(t, actorrep.ReasonTornOff, w.Server.Explain(w.Lines[0].Peer, late).Reason)
 }
 
 type corpse struct {

@@ -427,6 +427,20 @@ type farewell struct {
 	torn bool // torn off: the client keeps it
 }
 
+// maxFarewells bounds those of a connection, which take 8 MiB then. Its client lets none pass.
+const maxFarewells = 1 << 20
+
+var errFarewells = errors.New("actorrep: the client takes nothing of actors that are gone")
+
+// bid has the client told of an actor. A connection that has no room for one more ends.
+func (p *Peer) bid(f farewell) {
+	if len(p.gone) == maxFarewells {
+		p.world.endings = append(p.world.endings, ending{p, errFarewells})
+		return
+	}
+	p.gone = append(p.gone, f)
+}
+
 // tellGone tells the client of actors that were destroyed or torn off while they had no channel.
 func (p *Peer) tellGone() {
 	p.gone = tellSome(p.gone, p.out.gone)

@@ -294,7 +294,7 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			if reason != bunch.Destroyed {
 				return false
 			}
-			p.gone = append(p.gone, farewell{id: v.b.guid}) // told as soon as there is room
+			p.bid(farewell{id: v.b.guid}) // told as soon as there is room
 		}
 		p.world.Counters.Closed++
 		if closed && busy && v.ch != nil {
@@ -304,7 +304,7 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			p.ending[v.b.guid], p.endingID[v.ch] = v.ch, v.b.guid
 		}
 	case asleep:
-		p.gone = append(p.gone, farewell{id: v.b.guid})
+		p.bid(farewell{id: v.b.guid})
 	}
 	v.detach()
 	return true
@@ -324,7 +324,7 @@ func (v *view) tearOff() {
 		closed = p.out.close(v, bunch.TearOff)
 	}
 	if !closed {
-		p.gone = append(p.gone, farewell{v.b.guid, true})
+		p.bid(farewell{v.b.guid, true})
 	}
 	if !whole {
 		p.world.tell(v.b, "", p, ErrTornEarly)

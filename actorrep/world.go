@@ -304,7 +304,7 @@ func (w *World) Local() *Peer { return w.local }
 func (w *World) Spawn(a Actor) error { return w.spawn(a, nil) }
 
 // SpawnIn adds an actor as a component of parent. It has the parent's owner, is relevant to the same connections, and is
-// destroyed with it. Components of components go 64 deep: ErrDeep.
+// destroyed with it. One of an actor that was torn off is torn off too: no connection is told of it. Components of components go 64 deep: ErrDeep.
 func (w *World) SpawnIn(parent, a Actor) error {
 	if parent == nil || parent.base().world != w {
 		return ErrNotSpawned
@@ -365,6 +365,7 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	}
 	w.add(a, c, id)
 	b.role = Authority
+	b.tornOff = parent != nil && parent.tornOff
 	b.rep = newReplicated(c)
 	bindVars(c, b.ptr, b)
 	b.mark(c.layout.All())
