@@ -55,11 +55,11 @@ type client struct {
 	joinFrom   int64 // turns it must have executed to come back after a drop
 	received   int64 // the next turn whose input we lack
 	firstInput int64 // turns before have none
-	seen       int64 // all inputs before were seen, taken or not
 	lagging    bool
 	away       int64  // turns that it was substituted, less those since; it gets so many to send the hashes of those
 	sizes      []int  // of input t at t%len
 	early      uint64 // a bit for each of sizes: it is there, and not taken yet
+	late       uint64 // likewise: the turn was completed without it, and it hasn't come since
 	data       []byte
 	maxInput   int
 
@@ -81,6 +81,7 @@ func (c *client) setInput(turn int64, in []byte) {
 	i := int(turn) & (len(c.sizes) - 1)
 	c.sizes[i] = copy(c.data[i*c.maxInput:(i+1)*c.maxInput], in)
 	c.early |= 1 << i
+	c.late &^= 1 << i
 }
 
 // takeInOrder takes the inputs that are there from received on. One that the budget has nothing left for is forgotten.
@@ -95,7 +96,16 @@ func (c *client) takeInOrder(cfg *Config) {
 		c.budget.spend(cfg, c.sizes[i])
 		c.received++
 	}
-	c.seen = max(c.seen, c.received)
+}
+
+// tooLate reports whether the input of a turn before received comes for the first time, and the turn was completed without it.
+func (c *client) tooLate(turn int64) bool {
+	bit := uint64(1) << (int(turn) & (len(c.sizes) - 1))
+	if c.late&bit == 0 || turn < c.received-int64(len(c.sizes)) {
+		return false
+	}
+	c.late &^= bit
+	return true
 }
 
 // input is the input of turn.
@@ -125,7 +135,7 @@ func (c *client) restart(now time.Duration, w welcome, setup, snap []byte, logBa
 	c.executed, c.hashNext = w.start, w.start
 	c.desynced, c.unhashed, c.unhashedTold, c.overruled = false, false, false, false
 	c.nextSend, c.progress, c.ackedAt, c.repeatAt = now, now, now, now
-	c.lagging, c.away, c.seen, c.joinFrom = false, 0, 0, 0
+	c.lagging, c.away, c.joinFrom = false, 0, 0
 }
 
 // end ends the session, if there is one.

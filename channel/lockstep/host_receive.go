@@ -225,9 +225,8 @@ func (h *Host) takeInputs(c *client, in *input) {
 		switch {
 		case turn >= c.received:
 			c.setInput(turn, data)
-		case turn >= c.seen:
+		case c.tooLate(turn):
 			h.stats.InputsTooLate++
-			c.seen = turn + 1
 		}
 	}
 	c.takeInOrder(&h.cfg.Config)

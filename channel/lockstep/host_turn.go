@@ -146,7 +146,7 @@ func (h *Host) collect(c *client, p int, substituted bool) {
 		c.joining = false
 		c.received = t.N + int64(h.delay)
 		c.firstInput = c.received
-		c.early = 0
+		c.early, c.late = 0, 0
 		c.budget.begin(&h.cfg.Config)
 	case substituted:
 		h.stats.Substituted++
@@ -154,6 +154,7 @@ func (h *Host) collect(c *client, p int, substituted bool) {
 			c.stall.pausedAt = h.lastTurn
 		}
 		c.received = t.N + 1
+		c.late |= 1 << (int(t.N) & (len(c.sizes) - 1))
 		c.budget.spend(&h.cfg.Config, 0)
 		c.takeInOrder(&h.cfg.Config)
 		c.lagging = true

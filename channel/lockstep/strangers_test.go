@@ -331,6 +331,35 @@ func TestOverBudget(t *testing.T) {
 	require.ErrorIs(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{huge, huge})), ErrOversize)
 }
 
+// TestInputsTooLateAreCounted: each turn's commands once that come behind its turn, also when those of later turns are there before them.
+func TestInputsTooLateAreCounted(t *testing.T) {
+	cfg := config(2)
+	cfg.Stall, cfg.StallAfter = Substitute, 60*ms
+	tb := startedTable(t, cfg)
+	for range 5 {
+		tb.turn(nil)
+	}
+	c := &tb.host.clients[1]
+	missing := c.received
+	send := func(turn int64) {
+		in := input{life: c.life, first: turn, hold: noHold, executed: c.executed}
+		require.NoError(t, tb.host.Receive(tb.now, 1, tb.craft(1, in, [][]byte{nil})))
+	}
+	send(missing + 1)
+	in := input{life: tb.host.clients[0].life, first: missing, hold: noHold, executed: c.executed}
+	require.NoError(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{nil, nil, nil})))
+	for tb.host.Turn() <= missing {
+		tb.now += 10 * ms
+		tb.host.Tick(tb.now)
+	}
+	require.Equal(t, missing+2, c.received)
+	for range 2 {
+		send(missing)
+		send(missing + 1)
+	}
+	require.EqualValues(t, 1, tb.host.Stats().InputsTooLate)
+}
+
 // TestTwoPlayersCannotBeJudged: with two players the Split is told, and nobody blamed; the host's own game may judge.
 func TestTwoPlayersCannotBeJudged(t *testing.T) {
 	w := newWorld(t, 10, config(2), netsim.Settings{Lag: 20 * ms})
