@@ -86,7 +86,7 @@ var mutations = []mutation{
 	{"behind: bunches behind the close of channel 0 count", "netconn/conn_recv.go",
 		"r.Remaining() > 0 && !c.isControlGone()", "r.Remaining() > 0"},
 	{"netconn: the window is never full", "netconn/pacing.go",
-		"	return c.carrying+begun+others >= window-windowMargin || c.fills(c.inFlight()+begun+others, max(window, history.Bits))", "	return c.carrying+begun+others+window < 0"},
+		"	return c.carrying+begun+others >= c.cfg.Protocol.PacketWindow-windowMargin || c.packetsFull(begun+others)", "	return c.carrying+begun+others+c.cfg.Protocol.PacketWindow < 0"},
 	{"netconn: silence is measured from the beginning", "netconn/conn_recv.go",
 		"	if heard {\n		c.flow.lastReceive", "	if c.now < 0 {\n		c.flow.lastReceive"},
 	{"netconn: a packet's notes are one short", "netconn/notify.go",
