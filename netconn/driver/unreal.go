@@ -162,7 +162,7 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		s.d.err = err // a setting that no connection can have
 		return false
 	}
-	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at}, refusal != nil}
+	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at, Timestamp: a.Timestamp}, refusal != nil}
 	s.byAddr[from], s.byCookie[a.Cookie] = p, p
 	s.placesOf(p).Add(from.Addr())
 	if p.turned {

@@ -261,7 +261,7 @@ func (c *Client) receiveAck(pk *Packet) {
 	}
 	server, client := pk.Cookie.Sequences()
 	c.result = Accept{Cookie: pk.Cookie, ServerSeq: server, ClientSeq: client, SessionID: c.challenge.SessionID,
-		ClientID: c.cfg.ClientID, NetworkVersion: c.challenge.NetworkVersion}
+		ClientID: c.cfg.ClientID, NetworkVersion: c.challenge.NetworkVersion, Timestamp: c.challenge.Timestamp}
 }
 
 // send sends the packet of the state.

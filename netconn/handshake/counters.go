@@ -53,7 +53,7 @@ type ServerCounters struct {
 	WrongSecret      uint64 // the secret that it names wasn't in use then
 	BadCookie        uint64 // not this server's for this address
 	Replayed         uint64 // a Response whose connection has ended
-	LateRepeat       uint64 // a Response that came again too late for another Ack
+	LateRepeat       uint64 // a Response that came again too late for another Ack, or of an older Challenge than the address's connection
 	NoRoom           uint64 // Handler.Accepted said no
 	UnknownRestart   uint64 // Handler.Restarted said no
 	TooSmall         uint64 // the answer would be longer than the packet, or than what came from the address lately

@@ -79,7 +79,8 @@ func (r *rig) step(dt time.Duration) {
 		}
 		before := len(r.h.sent)
 		if len(r.h.accepted) > 0 {
-			r.live = &Live{r.h.accepted[len(r.h.accepted)-1].Cookie, r.h.since}
+			a := r.h.accepted[len(r.h.accepted)-1]
+			r.live = &Live{a.Cookie, r.h.since, a.Timestamp}
 		}
 		r.h.now = r.now
 		r.server.Receive(r.now, r.addr, b, r.live)
@@ -323,7 +324,7 @@ func TestAck(t *testing.T) {
 	require.NoError(t, err)
 	r.h.sent = nil
 	r.server.Receive(0, here, response, nil)
-	live := &Live{Cookie: r.h.accepted[0].Cookie, Since: time.Second}
+	live := &Live{Cookie: r.h.accepted[0].Cookie, Since: time.Second, Timestamp: r.h.accepted[0].Timestamp}
 	r.server.Receive(11*time.Second, here, response, live)
 	require.Len(t, r.h.sent, 2)
 	for _, b := range r.h.sent {
@@ -336,6 +337,28 @@ func TestAck(t *testing.T) {
 	r.server.Receive(11*time.Second+1, here, response, live)
 	require.Len(t, r.h.sent, 2)
 	require.EqualValues(t, 1, r.server.Counters.LateRepeat)
+}
+
+// TestLateResponseOfAnOlderChallenge: it ends no connection that came from a newer one, however late it is.
+func TestLateResponseOfAnOlderChallenge(t *testing.T) {
+	r := newRig(t, Unreal51(), 4, 0)
+	var responses [2][]byte
+	for i := range responses {
+		now := time.Duration(i) * 6 * time.Second
+		r.client.Start(now)
+		r.server.Receive(now, here, r.toSrv[len(r.toSrv)-1], nil)
+		r.client.Receive(now, r.h.sent[len(r.h.sent)-1])
+		responses[i] = r.toSrv[len(r.toSrv)-1]
+	}
+	r.server.Receive(6*time.Second, here, responses[1], nil)
+	live := &Live{r.h.accepted[0].Cookie, 6 * time.Second, r.h.accepted[0].Timestamp}
+	for now := 7 * time.Second; now < 20*time.Second; now += time.Second {
+		r.server.Receive(now, here, responses[0], live)
+	}
+	require.Len(t, r.h.accepted, 1)
+	require.EqualValues(t, 13, r.server.Counters.LateRepeat)
+	r.server.Receive(10*time.Second, here, responses[0], nil)
+	require.Len(t, r.h.accepted, 2, "it is good otherwise")
 }
 
 func TestVersions(t *testing.T) {

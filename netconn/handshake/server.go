@@ -28,13 +28,15 @@ type Accept struct {
 	Cookie               Cookie
 	ServerSeq, ClientSeq uint16 // initial packet sequences
 	SessionID, ClientID  uint8
-	NetworkVersion       uint32 // the peer's; 0 before version 2
+	NetworkVersion       uint32  // the peer's; 0 before version 2
+	Timestamp            float64 // of its Challenge, in seconds of the server's
 }
 
 // Live describes the connection that an address has.
 type Live struct {
-	Cookie Cookie        // of its Accept
-	Since  time.Duration // when it was accepted
+	Cookie    Cookie        // of its Accept
+	Since     time.Duration // when it was accepted
+	Timestamp float64       // of its Accept
 }
 
 // ServerConfig configures a Server. Handler is required.
@@ -126,6 +128,8 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, live 
 		s.Counters.WrongSession++
 	case live != nil && hmac.Equal(live.Cookie[:], pk.Cookie[:]):
 		s.repeat(now, from, &pk, len(p), live)
+	case live != nil && pk.Type == Response && !(pk.Timestamp > live.Timestamp): // of a Challenge before that of the connection
+		s.Counters.LateRepeat++
 	default:
 		s.response(now, from, &pk, len(p))
 	}
@@ -171,7 +175,7 @@ func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
 		return
 	}
 	server, client := pk.Cookie.Sequences()
-	if !s.cfg.Handler.Accepted(from, Accept{pk.Cookie, server, client, s.cfg.SessionID, pk.ClientID, pk.NetworkVersion}) {
+	if !s.cfg.Handler.Accepted(from, Accept{pk.Cookie, server, client, s.cfg.SessionID, pk.ClientID, pk.NetworkVersion, pk.Timestamp}) {
 		s.Counters.NoRoom++
 		return
 	}
