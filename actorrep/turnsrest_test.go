@@ -406,6 +406,29 @@ func TestTurnsAreShares(t *testing.T) {
 	}
 }
 
+// TestLargeChangesBesideOpenings: beside openings that would take all there is, and no updates, a change larger than a packet has about half, and they have the rest.
+func TestLargeChangesBesideOpenings(t *testing.T) {
+	p, a, got := newFolio(t, nil)
+	a.write('a')
+	p.steps(1)
+	v, was, has, steps := p.l.peer.views[a.base()], p.l.peer.views[a.base()].total, 0, 0
+	for ; v.flags&inTurns != 0; steps++ {
+		require.Less(t, steps, 150, "%d bits of it", v.total-was)
+		for range 40 {
+			require.NoError(t, p.s.Spawn(&pupil{}))
+		}
+		p.steps(1)
+	}
+	for b := range p.s.All {
+		if p.l.peer.Has(b) {
+			has++
+		}
+	}
+	require.Greater(t, has, 10*steps/2)
+	p.steps(4)
+	require.Equal(t, a.Pages, got.Pages)
+}
+
 // TestAfterALargeRecord: a record that is much smaller than its actor's last one leaves the rest of the bandwidth, and of the packet, to other actors, unless that is little
 // beside another chunk's head.
 func TestAfterALargeRecord(t *testing.T) {

@@ -456,8 +456,8 @@ func TestSlowAnswers(t *testing.T) {
 	player := d.must(nil) // comes in though all places are taken
 	require.EqualValues(t, 1, d.Counters().TooManyConns)
 	require.NoError(t, all[0].SetReadDeadline(time.Now().Add(patience)))
-	_, err = io.Copy(io.Discard, all[0])
-	require.Error(t, err, "the oldest made room")
+	_, err = io.Copy(io.Discard, all[0]) // it ends with an error, or with what was sent before the close
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the oldest made room")
 	for _, c := range all {
 		_ = c.Close()
 	}
