@@ -106,7 +106,7 @@ func (w *World) lookForUnflushed() {
 var errWentBack = errors.New("actorrep: Step's time went back, so what is due at a time, such as actors with an update frequency, waits until it has caught up; give driver.Driver.Time, which never goes back")
 
 // errSlowTime is given to Config.Failed, once, when the time that Step is given hardly advances while a connection's does.
-var errSlowTime = errors.New("actorrep: Step's time hardly advances while a connection's does, so what is due at a time, such as actors with an update frequency, waits; give the time since a fixed moment, such as driver.Driver.Time, not since the last Step")
+var errSlowTime = errors.New("actorrep: Step's time hardly advances while a connection's does, so what is due at a time, such as actors with an update frequency, waits; unless the game is paused, give the time since a fixed moment, such as driver.Driver.Time, not since the last Step")
 
 // slowFor is how long that takes, by the connection's time. A World's clock may be slower by this factor.
 const (
