@@ -64,7 +64,7 @@
 //
 // With Config.Parallel: driver.Cores(n) a server with [Netcode] encrypts a tick's packets on n cores, and sends the same bytes. The driver's goroutine sends
 // those that are encrypted while other cores encrypt the next. The encryption of 1,000 packets of 100 to 1,200 B adds 0.3 to 1.4 ms to a tick; with two cores, of which one
-// is free, a half to a third of that (go test ./netconn/driver -run xxx -bench Clock; conditions are in bench/README.md). A tick with its system calls is a few
+// is free, a third of that (go test ./netconn/driver -run xxx -bench Clock; conditions are in bench/README.md). A tick with its system calls is a few
 // percent shorter. Up to 128 packets are encrypted on one core. So is all that is received decrypted, since a read has few datagrams.
 //
 // # Shards
