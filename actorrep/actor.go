@@ -31,6 +31,8 @@ func (r Role) String() string {
 
 // Base makes a struct an actor. Embed it by value. Don't copy the struct once the actor is spawned.
 //
+// SetOwner, SetPriority and what else sets how an actor is replicated are for the server. A client may call them, and nothing comes of it.
+//
 // Printing an actor with %v or %+v prints all of Base's bookkeeping as well. Print the fields that you want, or give the actor a String method.
 type Base struct {
 	// What every change touches comes first.
