@@ -427,6 +427,28 @@ func TestLargeChangesBesideOpenings(t *testing.T) {
 	require.Greater(t, has, 10*steps/2)
 	p.steps(4)
 	require.Equal(t, a.Pages, got.Pages)
+	require.True(t, p.l.peer.turns.short[openings])
+	for b := range p.s.All {
+		if !p.l.peer.Has(b) {
+			require.NoError(t, p.s.Destroy(b))
+		}
+	}
+	p.steps(1)
+	require.False(t, p.l.peer.turns.short[openings], "none waits any more")
+}
+
+// TestSmallBesideALargeChange: values behind a change that is larger than a packet don't wait for it.
+func TestSmallBesideALargeChange(t *testing.T) {
+	p, a, _ := newFolio(t, nil)
+	p.l.scarce = false
+	small := &pupil{}
+	require.NoError(t, p.s.Spawn(small))
+	p.steps(9)
+	a.write('a')
+	small.N++
+	p.steps(1)
+	require.NotZero(t, p.l.peer.views[a.base()].flags&inTurns)
+	require.Zero(t, p.l.peer.views[small.base()].flags&pending)
 }
 
 // TestAfterALargeRecord: a record that is much smaller than its actor's last one leaves the rest of the bandwidth, and of the packet, to other actors, unless that is little
