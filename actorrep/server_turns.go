@@ -68,7 +68,6 @@ func (p *Peer) serveRest() {
 	if left && !before {
 		p.serveHalves()
 	}
-	t.short[openings] = t.short[openings] && len(p.opening) > 0
 	t.end()
 }
 
