@@ -162,7 +162,7 @@
 //	delay raised by one player        AdaptiveDelay.Lead turns
 //	received and not executed         ReceiveBuffer; what has no room is dropped, and sent again
 //	received before its turn          16 packets of MaxPacket; others are dropped, and sent again
-//	hashes                            256 turns; older ones aren't compared. The Host waits for them for MaxDelay+16 turns,
+//	hashes                            256 turns; older ones aren't compared. The Host waits for them for 2*MaxDelay+16 turns,
 //	                                  longer for those of substituted players
 //	events of a turn                  one of a kind and player
 package lockstep

@@ -175,6 +175,23 @@ func TestCommandsBehindALoss(t *testing.T) {
 	require.Zero(t, w.host.Stats().RefusedOversize)
 }
 
+// TestHashesBehindDarkness: with a delay of as many turns as may be, a player whose way to the host was dark isn't told as one without hashes.
+func TestHashesBehindDarkness(t *testing.T) {
+	for seed := range uint64(8) {
+		cfg := config(2)
+		cfg.MaxDelay, cfg.Delay, cfg.InitialDelay, cfg.TurnInterval = 32, FixedDelay(32), 32, 20*ms
+		path := netsim.Settings{LagMin: 50 * ms, LagMax: 90 * ms, Loss: 25}
+		w := newWorld(t, seed, cfg, path)
+		w.start()
+		w.playTo(80, time.Minute)
+		require.NoError(t, w.players[1].up.Set(netsim.Settings{Loss: 100}))
+		w.run(2 * time.Second)
+		require.NoError(t, w.players[1].up.Set(path))
+		w.playTo(240, time.Minute)
+		require.Zero(t, w.host.Stats().Unhashed+w.host.Stats().Drops, "seed %d: %v", seed, w.events)
+	}
+}
+
 // TestHashesBehindALoss: hashes of turns are there in the end, though packets of commands that fill them get lost, and though those of a round trip don't fit beside
 // the commands.
 func TestHashesBehindALoss(t *testing.T) {

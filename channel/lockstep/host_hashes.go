@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// hashPatience is how many turns later a hash may come: an input for a turn comes with the hash of the turn in
-// which it was given, Delay turns before.
-func (c *Config) hashPatience() int64 { return int64(c.MaxDelay) + 16 }
+// hashPatience is how many turns later a hash may come. An input for a turn comes with the hash of the turn in which it was given, Delay
+// turns before, so by Wait that many turns go on without a player that is dark. Then its hashes come, and may get lost once more.
+func (c *Config) hashPatience() int64 { return 2*int64(c.MaxDelay) + 16 }
 
 // Judge sets the right hash of the state after turn, or with Config.Parts the hash of each part. A game on the host's
 // machine computes it by executing the turns since a snapshot that is right. It overrules the players: a player with

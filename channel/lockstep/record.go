@@ -24,7 +24,7 @@ const (
 	// Split: after turn Value the players' hashes differ, and none is that of more than half of them, as always with
 	// two players. So nobody can be named. Got is the hash of the players in the mask Who, Want that of another player.
 	Split EventKind = 5
-	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns, although its commands did. It is
+	// Unhashed: the player's hash of turn Value didn't come within 2*MaxDelay+16 turns, although its commands did. It is
 	// reported once in a session.
 	Unhashed EventKind = 6
 	// Differs follows a Desynced or Split of turn Value: the parts in the mask Who of the player's state differ from
