@@ -64,8 +64,9 @@ type client struct {
 	maxInput   int
 
 	hashNext     int64
-	desynced     bool // told, in this session
-	unhashed     bool // its hashes aren't waited for until one comes
+	differs      int64 // the first turn known whose hash differs
+	desynced     bool  // that was told, in this session
+	unhashed     bool  // its hashes aren't waited for until one comes
 	unhashedTold bool
 	overruled    bool // by Host.Judge
 }

@@ -32,11 +32,10 @@
 //   - Late join, reconnect: the peer gets the log from turn PeerConfig.Have on, or the game's snapshot (Host.SetSnapshot)
 //     and the turns since, whichever is shorter. A Joined event follows when it has caught up.
 //   - Desync: hashes are compared turn by turn. A Desynced event in a later turn names the player whose hash differs from
-//     that of more than half of the players, and the first such turn, or a later one within MaxDelay+16 turns when
-//     packets with hashes get lost. When no hash has more than half, as always with two players, the event is Split and
-//     names nobody, unless the game on the host's machine decides (Host.Judge). A player that was cut off or hadn't
-//     joined is judged only by two or more, and more than half, of the players in the game then. With Config.Parts a
-//     Differs event says which parts of the state are wrong. Host.Mend gives that player the
+//     that of more than half of the players, and the first such turn. When no hash has more than half, as always with two
+//     players, the event is Split and names nobody, unless the game on the host's machine decides (Host.Judge). A player
+//     that was cut off or hadn't joined is judged only by two or more, and more than half, of the players in the game
+//     then. With Config.Parts a Differs event says which parts of the state are wrong. Host.Mend gives that player the
 //     snapshot and the turns since; the others continue.
 //   - The host is gone: another machine, or the same one after a restart, takes over (Peer.Resume, HostConfig.Resume). The
 //     players agree on which; the one that has executed the most turns loses the fewest. All begin a session with it, and
@@ -163,6 +162,6 @@
 //	received and not executed         ReceiveBuffer; what has no room is dropped, and sent again
 //	received before its turn          16 packets of MaxPacket; others are dropped, and sent again
 //	hashes                            256 turns; older ones aren't compared. The Host waits for them for 2*MaxDelay+16 turns,
-//	                                  longer for those of substituted players
+//	                                  longer for those of substituted players, and for 256 turns before it names who keeps one back
 //	events of a turn                  one of a kind and player
 package lockstep

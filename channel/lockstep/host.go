@@ -62,7 +62,9 @@ type Host struct {
 	still      still
 	awaited    uint64 // players whose commands the last Tick waited for
 	judge      judge
-	split      bool // told, and not agreed since
+	settled    int64  // nothing is awaited that could change the verdict of a turn before
+	differing  uint64 // players whose hashes differ, which isn't told yet
+	split      bool   // told, and not agreed since
 	snapshots  snapshots
 	setup      []byte
 	version    int64 // of setup; 0 for none

@@ -27,6 +27,7 @@ func (h *Host) Judge(turn int64, sums ...uint64) error {
 		h.clients[bits.TrailingZeros64(m)].overruled = true
 	}
 	h.found(b)
+	h.tell(false)
 	h.compareParts()
 	return nil
 }
@@ -41,10 +42,14 @@ func (h *Host) openBallot(turn int64) {
 		}
 	}
 	h.judge.begin(turn, h.active, voters)
-	b := h.judge.ballot(turn - h.cfg.hashPatience())
-	if b == nil {
-		return
+	if b := h.judge.ballot(turn - h.cfg.hashPatience()); b != nil {
+		h.waitNoLonger(b)
 	}
+	h.tell(false)
+}
+
+// waitNoLonger ends the wait for b's hashes.
+func (h *Host) waitNoLonger(b *ballot) {
 	var late uint64
 	for m := b.voters &^ b.sent & h.active; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
@@ -72,17 +77,22 @@ func (h *Host) dontAwait(player int) {
 			h.decide(b)
 		}
 	}
+	h.tell(false)
 }
 
 // forget takes back what player said about turns: its next session says it anew.
 func (h *Host) forget(player int) {
+	if player >= h.cfg.Players {
+		return
+	}
+	h.tell(true)
 	for i := range h.judge.turns {
 		h.judge.turns[i].sent &^= 1 << player
 		h.judge.turns[i].voters &^= 1 << player
 	}
 }
 
-// takeHashes compares what can be compared, in any order. Those of turns that aren't judged any more aren't waited for.
+// takeHashes compares what can be compared, in any order.
 func (h *Host) takeHashes(player int, in *input) {
 	c := &h.clients[player]
 	if player >= h.cfg.Players {
@@ -103,26 +113,70 @@ func (h *Host) takeHashes(player int, in *input) {
 			h.decide(b)
 		}
 	}
+	h.nextHash(player)
+	h.tell(false)
+}
+
+// nextHash is the first turn whose hash player has and we lack. Those that aren't judged any more aren't waited for.
+func (h *Host) nextHash(player int) int64 {
+	c := &h.clients[player]
 	for c.hashNext = max(c.hashNext, min(c.executed, h.log.next-hashWindow)); c.hashNext < c.executed; c.hashNext++ {
 		if b := h.judge.ballot(c.hashNext); b != nil && b.sent>>player&1 == 0 {
 			break
 		}
 	}
+	return c.hashNext
 }
 
+// decide settles b when that can be.
 func (h *Host) decide(b *ballot) {
-	if !h.judge.decide(b) {
-		return
-	}
-	if b.state == agreed {
-		h.split = false
+	if h.judge.decide(b) && b.state == agreed {
 		h.found(b)
-		return
 	}
-	if h.split {
-		return // told before, and not agreed since
+}
+
+// found notes since when a player's hashes differ.
+func (h *Host) found(b *ballot) {
+	for m := h.judge.wrong(b); m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		c := &h.clients[p]
+		if bit := uint64(1) << p; !c.desynced && (h.differing&bit == 0 || b.turn < c.differs) {
+			h.differing |= bit
+			c.differs = b.turn
+		}
 	}
-	h.split = true
+}
+
+// tell reports what differs, the first time for each player's session, and splits. Hashes come in any order: what an earlier turn's hash that is still awaited could
+// change is told later, or now when all is.
+func (h *Host) tell(all bool) {
+	for h.settled = max(h.settled, h.judge.newest-hashWindow+1); h.settled <= h.judge.newest; h.settled++ {
+		b := h.judge.ballot(h.settled)
+		if b != nil && b.state == undecided && b.voters&^b.sent != 0 && !all {
+			break
+		}
+		if b != nil && b.state == divided && !h.split {
+			h.tellSplit(b)
+		}
+		if b != nil && b.state != undecided {
+			h.split = b.state == divided
+		}
+	}
+	for m := h.differing; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		c := &h.clients[p]
+		if !all && (h.settled < c.differs || c.state != absent && h.nextHash(p) < c.differs) {
+			continue
+		}
+		h.differing &^= 1 << p
+		c.desynced = true
+		h.stats.Desyncs++
+		h.parts.begin(c.differs)
+		h.push(Event{Kind: Desynced, Player: p, Value: c.differs, Got: h.judge.row(c.differs)[p], Want: h.judge.ballot(c.differs).want})
+	}
+}
+
+func (h *Host) tellSplit(b *ballot) {
 	h.stats.Splits++
 	row := h.judge.row(b.turn)
 	e := Event{Kind: Split, Value: b.turn, Got: row[bits.TrailingZeros64(b.sent&b.voters)]}
@@ -132,17 +186,4 @@ func (h *Host) decide(b *ballot) {
 	}
 	h.push(e)
 	h.parts.begin(b.turn)
-}
-
-// found reports the first difference of a player's session.
-func (h *Host) found(b *ballot) {
-	for m := h.judge.wrong(b); m != 0; m &= m - 1 {
-		p := bits.TrailingZeros64(m)
-		if c := &h.clients[p]; !c.desynced {
-			c.desynced = true
-			h.stats.Desyncs++
-			h.parts.begin(b.turn)
-			h.push(Event{Kind: Desynced, Player: p, Value: b.turn, Got: h.judge.row(b.turn)[p], Want: b.want})
-		}
-	}
 }

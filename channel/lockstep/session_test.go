@@ -1,8 +1,10 @@
 package lockstep
 
 import (
+	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -315,6 +317,32 @@ func TestDesync(t *testing.T) {
 		w.until("rejoin", time.Minute, func() bool { return joinOf(w, who, 1) != "none" })
 		w.playTo(w.host.Turn()+50, time.Minute)
 		require.EqualValues(t, 1, w.host.Stats().Desyncs)
+	}
+}
+
+var desyncSeeds = flag.Int("desyncs", 6, "seeds of TestFirstDifferenceIsTold")
+
+// TestFirstDifferenceIsTold: where hashes don't fit beside commands, packets get lost and overtake each other, the first turn that differs is told, of a player or a split.
+func TestFirstDifferenceIsTold(t *testing.T) {
+	for seed := range uint64(*desyncSeeds) {
+		for i, loss := range []float64{5, 20, 5, 20} {
+			cfg := config(2 + i/2*2)
+			cfg.MaxPacket, cfg.MaxInput, cfg.InputRate, cfg.TurnInterval, cfg.MaxDelay = 128, 32, 30, 10*ms, 60
+			w := newWorld(t, seed, cfg, netsim.Settings{Loss: loss, LagMin: 200 * ms, LagMax: 240 * ms, Order: 10})
+			w.start()
+			turn := int64(50 + seed%30)
+			w.players[int(seed)%cfg.Players].corrupt = turn
+			w.until("report", time.Minute, func() bool {
+				for _, p := range w.players {
+					p.stuffed, p.every = p.g.turn%40 == 0, 1<<30
+				}
+				return w.host.Stats().Desyncs+w.host.Stats().Splits > 0 && w.host.Turn() > turn+100
+			})
+			of := func(e string) bool { return strings.Contains(e, "desync ") || strings.Contains(e, "split ") }
+			i := slices.IndexFunc(w.events, of)
+			require.True(t, i >= 0 && strings.HasSuffix(w.events[i], fmt.Sprintf(" at %d", turn)), "seed %d, loss %v: %v", seed, loss, w.events)
+			require.LessOrEqual(t, w.host.Stats().Desyncs, uint64(1))
+		}
 	}
 }
 

@@ -139,6 +139,29 @@ func TestWithoutHashes(t *testing.T) {
 	require.EqualValues(t, 1, w.host.Stats().Desyncs)
 }
 
+// TestOneHashIsMissing: a hash that never comes delays what is told of others by 2*MaxDelay+16 turns at most, and of the one who keeps it back by 256, or until it begins
+// anew.
+func TestOneHashIsMissing(t *testing.T) {
+	for i, liar := range []int{0, 1, 1} { // another, or the one who differs
+		w := newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
+		w.start()
+		w.players[1].corrupt, w.players[liar].hides = 62, 60
+		w.until("report", time.Minute, func() bool {
+			if i == 2 && w.host.Turn() == 80 && w.players[1].sessions == 1 {
+				w.players[1].corrupt = -1
+				w.connect(1, 0)
+				w.players[1].frozen = true
+			}
+			return w.host.Stats().Desyncs > 0
+		})
+		require.LessOrEqual(t, w.host.Turn(), 61+[]int64{2*int64(w.cfg.MaxDelay) + 16, hashWindow, 23}[i])
+		w.playTo(w.host.Turn()+10, time.Minute)
+		events := strings.Join(w.events, ",")
+		require.Contains(t, events, "desync 1 at 62")
+		require.Equal(t, 1, strings.Count(events, "desync "))
+	}
+}
+
 // TestOldStamps: a player that echoes old stamps looks far away; it raises the delay by little.
 func TestOldStamps(t *testing.T) {
 	w := newWorld(t, 5, config(3), netsim.Settings{Lag: 20 * ms})

@@ -51,6 +51,7 @@ type player struct {
 	inputsTo  func() int64             // inputs of this turn and later ones are kept back
 	lie       func(hash uint64) uint64 // what it says its state hashes to
 	noHashes  bool
+	hides     int64  // the turn whose hash it keeps back
 	echoOld   uint16 // so many stamps ago
 	stuffed   bool   // as many bytes of commands as go, whatever Submit says
 	undecided bool   // accepts no setup
@@ -258,6 +259,9 @@ func (w *world) tickPeer(p *player) {
 	}
 	if p.noHashes {
 		q.hashNext = q.next
+	}
+	if p.hides > 0 && q.next > p.hides {
+		q.hashNext = max(q.hashNext, p.hides+1)
 	}
 	stamp := q.stamp
 	if p.echoOld > 0 && q.stamped {
