@@ -206,6 +206,12 @@ func (c *Conn) start() {
 		c.Close(c.Now(), control.Text(d.leaving))
 		return
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			c.Fail(errBeginPanicked, true) // nothing else would begin its login
+		}
+	}()
 	if c.refusal == nil {
 		d.Counters.Accepted++
 		if d.cfg.Accepted != nil {
@@ -215,7 +221,10 @@ func (c *Conn) start() {
 	if !c.Closed() && !c.Closing() { // Accepted may have closed it
 		c.begin()
 	}
+	begun = true
 }
+
+var errBeginPanicked = errors.New("driver: Accepted panicked, or Joined without a login")
 
 // begin starts the login, or joins at once without one.
 func (c *Conn) begin() {

@@ -50,7 +50,7 @@
 // silence.
 //
 // A panic in a callback comes out of TickDispatch or TickFlush. A game may recover it and tick on. A connection whose packet was being
-// handled then ends with an error at its next tick, because what the packet held is lost. All others continue, and functions given to Do
+// handled then ends with an error at its next tick, because what the packet held is lost. So does, at once, one whose Accepted panicked, or Joined without a login. All others continue, and functions given to Do
 // and BeforeFlush that hadn't run yet run in the next tick.
 //
 // # Several cores

@@ -182,3 +182,43 @@ func TestCallPanics(t *testing.T) {
 		require.Equal(t, []int{14, 14}, []int{panics, caught}, name)
 	}
 }
+
+// TestAcceptedPanics: where Accepted panics, at either end, or Joined without a login, that connection ends with an error at once, and the next one is as any other.
+func TestAcceptedPanics(t *testing.T) {
+	own := []channel.Type{{Name: bunch.Control, ClientOpen: true, Static: true}}
+	for name, link := range links() {
+		for where := range 3 {
+			n, caught := 0, 0
+			var w *town
+			var ends []netconn.CloseResult
+			var ended time.Duration
+			good := Config{Link: link, Timeout: 2 * time.Second, KeepAlive: time.Second}
+			bad := good
+			bad.Closed = func(_ *Conn, r netconn.CloseResult) { ends, ended = append(ends, r), w.now.Sub(w.began) }
+			panics := func(*Conn) {
+				if n++; n == 1 {
+					panic("boom")
+				}
+			}
+			server, client := &bad, &good
+			switch bad.Accepted = panics; where {
+			case 1:
+				server, client = client, server
+			case 2:
+				bad.Accepted, bad.Joined = nil, panics
+				good.Channels, bad.Channels = own, own
+			}
+			w = newTown(t, 1, netsim.Settings{}, *server)
+			first := w.dial(*client)
+			for len(ends) == 0 || first.result == nil && name != "unreal" { // with Unreal's handshake a client that the server doesn't know shakes hands again
+				recovering(t, &caught, w.step)
+				require.Less(t, w.now.Sub(w.began), time.Second, name)
+			}
+			require.Equal(t, []int{1, 1}, []int{caught, len(ends)}, name)
+			require.Less(t, ended, 500*time.Millisecond, name)
+			require.ErrorContains(t, ends[0].Err, "panicked", name)
+			next := w.dial(*client)
+			w.until("joined", func() bool { return next.joined })
+		}
+	}
+}
