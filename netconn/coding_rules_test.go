@@ -89,6 +89,25 @@ func TestLateContentRepairs(t *testing.T) {
 	require.Equal(t, released+1, server.Table().Counters.ReceivedReliable, "that of the first")
 }
 
+// TestAllLateOnesAtOnce: packets that were given up and are found together are taken together, and don't wait for the next packets.
+func TestAllLateOnesAtOnce(t *testing.T) {
+	const lost = 3
+	h := codingHand(t)
+	h.begun()
+	server := h.conns[1]
+	sent := h.coded(2 * lost)
+	for i, p := range sent[lost:] {
+		if i == lost-1 {
+			h.now += longestHold + time.Millisecond
+			server.PostTickDispatch(h.now)
+			require.Zero(t, server.order.held)
+			require.Zero(t, server.Counters.RepairedLate)
+		}
+		h.give(0, p)
+	}
+	require.EqualValues(t, lost, server.Counters.RepairedLate)
+}
+
 // TestHopelessHoldsNothingUp: packets that wait for one that no symbol covers go on as soon as that is known.
 func TestHopelessHoldsNothingUp(t *testing.T) {
 	h := codingHand(t)

@@ -209,14 +209,25 @@ func TestProbesLostByChance(t *testing.T) {
 	}
 }
 
-// TestPacedPacketsAreFull: packets are full, too, where each waits for the controller.
+// TestPacedPacketsAreFull: packets are full, too, where each waits for the controller, and where a header alone keeps the next bunch out.
 func TestPacedPacketsAreFull(t *testing.T) {
-	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, func(_ int, c *Config) {
-		c.Controller = congestion.NewTokenBucket(40_000) // two thirds of a packet a tick
-	})
+	newPaced := func(rate int) *wide {
+		return newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, func(_ int, c *Config) { c.Controller = congestion.NewTokenBucket(rate) })
+	}
+	w := newPaced(40_000) // two thirds of a packet a tick
 	w.run(5*time.Second, w.bulk())
 	require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4)
 	w.drain(t, 1)
+
+	w = newPaced(30_000) // less than a bunch
+	ch := w.open(0)
+	w.run(5*time.Second, func() {
+		for ch.NumOutRec() < 100 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 505), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+	})
+	require.Greater(t, w.conns[0].Stats().PacketSize, 1024)
 }
 
 // TestSizeFollowsThePath: a path that loses packets alone and in bursts, is dark now and then and changes its width. Whenever that has stayed as it is for a
