@@ -27,7 +27,7 @@ func (h *Host) Judge(turn int64, sums ...uint64) error {
 		h.clients[bits.TrailingZeros64(m)].overruled = true
 	}
 	h.found(b)
-	h.tell(false)
+	h.tell()
 	h.compareParts()
 	return nil
 }
@@ -45,7 +45,7 @@ func (h *Host) openBallot(turn int64) {
 	if b := h.judge.ballot(turn - h.cfg.hashPatience()); b != nil {
 		h.waitNoLonger(b)
 	}
-	h.tell(false)
+	h.tell()
 }
 
 // waitNoLonger ends the wait for b's hashes.
@@ -77,7 +77,7 @@ func (h *Host) dontAwait(player int) {
 			h.decide(b)
 		}
 	}
-	h.tell(false)
+	h.tell()
 }
 
 // forget takes back what player said about turns: its next session says it anew.
@@ -85,10 +85,17 @@ func (h *Host) forget(player int) {
 	if player >= h.cfg.Players {
 		return
 	}
-	h.tell(true)
+	if h.differing>>player&1 != 0 {
+		h.tellDesync(player)
+	}
 	for i := range h.judge.turns {
-		h.judge.turns[i].sent &^= 1 << player
-		h.judge.turns[i].voters &^= 1 << player
+		b := &h.judge.turns[i]
+		b.sent &^= 1 << player
+		b.voters &^= 1 << player
+		if b.turn >= h.settled && b.state == divided { // and not told
+			b.state = undecided
+			h.decide(b)
+		}
 	}
 }
 
@@ -114,7 +121,7 @@ func (h *Host) takeHashes(player int, in *input) {
 		}
 	}
 	h.nextHash(player)
-	h.tell(false)
+	h.tell()
 }
 
 // nextHash is the first turn whose hash player has and we lack. Those that aren't judged any more aren't waited for.
@@ -148,11 +155,11 @@ func (h *Host) found(b *ballot) {
 }
 
 // tell reports what differs, the first time for each player's session, and splits. Hashes come in any order: what an earlier turn's hash that is still awaited could
-// change is told later, or now when all is.
-func (h *Host) tell(all bool) {
+// change is told later.
+func (h *Host) tell() {
 	for h.settled = max(h.settled, h.judge.newest-hashWindow+1); h.settled <= h.judge.newest; h.settled++ {
 		b := h.judge.ballot(h.settled)
-		if b != nil && b.state == undecided && b.voters&^b.sent != 0 && !all {
+		if b != nil && b.state == undecided && b.voters&^b.sent != 0 {
 			break
 		}
 		if b != nil && b.state == divided && !h.split {
@@ -164,16 +171,19 @@ func (h *Host) tell(all bool) {
 	}
 	for m := h.differing; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
-		c := &h.clients[p]
-		if !all && (h.settled < c.differs || c.state != absent && h.nextHash(p) < c.differs) {
-			continue
+		if c := &h.clients[p]; h.settled >= c.differs && (c.state == absent || h.nextHash(p) >= c.differs) {
+			h.tellDesync(p)
 		}
-		h.differing &^= 1 << p
-		c.desynced = true
-		h.stats.Desyncs++
-		h.parts.begin(c.differs)
-		h.push(Event{Kind: Desynced, Player: p, Value: c.differs, Got: h.judge.row(c.differs)[p], Want: h.judge.ballot(c.differs).want})
 	}
+}
+
+func (h *Host) tellDesync(player int) {
+	c := &h.clients[player]
+	h.differing &^= 1 << player
+	c.desynced = true
+	h.stats.Desyncs++
+	h.parts.begin(c.differs)
+	h.push(Event{Kind: Desynced, Player: player, Value: c.differs, Got: h.judge.row(c.differs)[player], Want: h.judge.ballot(c.differs).want})
 }
 
 func (h *Host) tellSplit(b *ballot) {

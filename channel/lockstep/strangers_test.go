@@ -162,6 +162,25 @@ func TestOneHashIsMissing(t *testing.T) {
 	}
 }
 
+// proved is a Transport to a peer that has proved who it is.
+type proved struct{ Transport }
+
+func (proved) Proven() bool { return true }
+
+// TestWhoBeginsAnewHidesNoSplit: a player that begins a session in each turn doesn't keep from the others that their states differ.
+func TestWhoBeginsAnewHidesNoSplit(t *testing.T) {
+	w := newWorld(t, 4, config(3), netsim.Settings{Lag: 60 * ms})
+	w.connectWith = func(tr Transport) Transport { return proved{tr} }
+	w.start()
+	w.players[1].corrupt = 150
+	for turn := int64(0); turn < 250; turn = w.host.Turn() {
+		if w.step(); w.host.Turn() > max(turn, 140) {
+			w.connect(2, 0)
+		}
+	}
+	require.Contains(t, strings.Join(w.events, ","), "split 1 at 150")
+}
+
 // TestOldStamps: a player that echoes old stamps looks far away; it raises the delay by little.
 func TestOldStamps(t *testing.T) {
 	w := newWorld(t, 5, config(3), netsim.Settings{Lag: 20 * ms})
