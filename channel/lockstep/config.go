@@ -315,7 +315,7 @@ type PeerConfig struct {
 	// Peer with ErrSnapshotSize.
 	MaxSnapshot int
 	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout, four turns, or 4 s where those are longer, 10 ms at least, to a year;
-	// default 30 s, negative: forever. The host says something once a turn, or a second: a shorter one ended the Peer when a packet or two were lost.
+	// default 30 s, negative: forever. The host says something once a turn, or a second, and to who acks nothing once in four turns, or half a second: a shorter one ended the Peer when a packet or two were lost.
 	Timeout time.Duration
 }
 

@@ -15,9 +15,12 @@ const (
 	firstPackets = 2
 	// burstPackets are sent at once at most; then Rate counts.
 	burstPackets = 4
-	// unackedAfter is how long a player may ack nothing until it gets one packet at a time, and seldom.
+	// unackedAfter and unackedTurns are how long a player may ack nothing, and for how many turns or seconds, until it gets one packet at a time, and seldom.
 	unackedAfter = time.Second
-	firstRTT     = 250 * time.Millisecond
+	unackedTurns = 4
+	// seldom is how long such a packet waits at most: a Peer's Timeout may be twice that, where turns are longer.
+	seldom   = time.Second / 2
+	firstRTT = 250 * time.Millisecond
 	// twiceFor is for how long after a loss what is new goes twice to a peer that keeps up: it would wait for a round trip for each packet that is lost.
 	twiceFor = 20 * time.Second
 	// swing is which part of the round trip its jitter is, at least, where a queue fills: sending more would only make that worse.
@@ -63,7 +66,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	if c.ack == c.highest {
 		c.ackedAt = now
 	}
-	deaf := now-c.ackedAt >= unackedAfter
+	deaf := now-c.ackedAt >= h.cfg.unackedAfter()
 	if (deaf || !h.hasRoom(c, end)) && now < c.nextSend {
 		return
 	}
@@ -72,7 +75,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	to := min(end, c.ack+c.burst)
 	switch {
 	case deaf:
-		c.nextSend += 3 * h.cfg.sendEvery()
+		c.nextSend = now + max(h.cfg.sendEvery(), min(unackedTurns*h.cfg.sendEvery(), seldom))
 		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
@@ -98,6 +101,9 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	}
 	c.keptUp = c.sent == end
 }
+
+// unackedAfter is how long a player may ack nothing before it counts as one that hears nothing.
+func (c *Config) unackedAfter() time.Duration { return max(unackedAfter, unackedTurns*c.sendEvery()) }
 
 // nextRepeat is when bytes that aren't lost may go again.
 func (h *Host) nextRepeat(now time.Duration, c *client) time.Duration {
@@ -208,9 +214,9 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 	switch {
 	case c.state == absent || c.transport == nil || c.nextSend-c.lastHeard > h.cfg.DropAfter:
 		return 0, false
-	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
+	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < h.cfg.unackedAfter() && h.hasRoom(c, c.streamEnd(&h.log)):
 		return h.still.ticked, true // at once
-	case c.state == live && !c.blocked && c.sent > c.ack && h.overdue(c)-c.ackedAt < unackedAfter:
+	case c.state == live && !c.blocked && c.sent > c.ack && h.overdue(c)-c.ackedAt < h.cfg.unackedAfter():
 		return min(c.nextSend, h.overdue(c)), true
 	}
 	return c.nextSend, true

@@ -130,3 +130,27 @@ func TestLongTurns(t *testing.T) {
 		}
 	}
 }
+
+// TestDarkForAboutTimeout: a peer to which the way was dark for almost its Timeout goes on, however long the turns are: the host says something twice a
+// second at least, or once a turn or a second, though nothing is acked.
+func TestDarkForAboutTimeout(t *testing.T) {
+	for _, turn := range []time.Duration{50 * ms, 400 * ms, 900 * ms, 3 * time.Second} {
+		cfg := config(2)
+		cfg.TurnInterval, cfg.DropAfter = turn, 30*time.Second
+		path := netsim.Settings{Lag: 20 * ms}
+		w := newWorld(t, 1, cfg, path)
+		w.start()
+		w.run(4 * turn)
+		down := w.players[1].down
+		for _, timeout := range []time.Duration{30 * time.Second, max(4*min(turn, time.Second), 2*seldom)} {
+			w.players[1].peer.cfg.Timeout = timeout
+			require.NoError(t, down.Set(netsim.Settings{Loss: 100}))
+			w.run(timeout - 2*max(min(turn, time.Second), seldom) - 50*ms)
+			require.NoError(t, down.Set(path))
+			from := w.players[1].peer.Turn()
+			w.run(10*turn + 5*time.Second)
+			require.NoError(t, w.players[1].peer.Err(), "%v", turn)
+			require.Greater(t, w.players[1].peer.Turn(), from+5)
+		}
+	}
+}
