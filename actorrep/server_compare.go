@@ -257,9 +257,11 @@ type compares struct {
 	views  int           // of all actors of the list
 	from   int           // as many views are told on several cores
 	told   []int         // by part of the list: how many views its changed actors have
-	news   []layout.Mask // by the actor's slot: what has changed
+	fresh  []uint8       // by the actor's slot: 1 if it has changed
+	news   []layout.Mask // by the actor's slot: what has changed, where fresh is 1
 	marks  bool          // the connections mark the changes
 	slept  [][]*Base     // by worker: actors whose changes met a view that is asleep
+	asked  []asked       // by worker
 	popped []*Base       // from the schedule
 }
 
@@ -272,12 +274,20 @@ type comparison struct {
 	stays          bool // the listener needn't be told
 }
 
+// asked is actors of a batch that have changed, and whether the Relevancy has said that they are where they were.
+type asked struct {
+	places [batched]int // in the batch
+	actors [batched]Actor
+	stays  [batched]bool
+}
+
 const (
-	// manyViews don't fit the cache of a core. Fewer are told faster on one core than by several that take each other's
-	// cache lines.
-	manyViews = 1 << 14
+	// manyViews are told by the cores that encode them later. Fewer are told faster on one core, although it takes their cache lines from the others.
+	manyViews = 1 << 12
 	// markedShare: the connections go through all their views when at least one in so many has changes.
 	markedShare = 16
+	// markedAtOnce is how many of a connection's views are looked at before those of them that have changes are marked.
+	markedAtOnce = 256
 	// partsACore is how many parts there are for each core, so that one that is late has less to do.
 	partsACore = 4
 )
@@ -297,9 +307,10 @@ func (c *compares) run(w *World) {
 	parted := c.views >= c.from && len(w.peers) > 1 && len(w.workers) > 1
 	if parted {
 		if len(c.news) < len(w.actors) {
-			c.news = make([]layout.Mask, len(w.actors)+len(w.actors)/2)
+			n := len(w.actors) + len(w.actors)/2
+			c.fresh, c.news = make([]uint8, n), make([]layout.Mask, n)
 		}
-		clear(c.news[:len(w.actors)])
+		clear(c.fresh[:len(w.actors)])
 		w.onCores(len(c.told), w.comparePart)
 		c.marks = c.many(w)
 	}
@@ -325,7 +336,7 @@ func (c *compares) finish(w *World, parted bool) {
 		batch := rest[:min(len(rest), batched)]
 		rest = rest[len(batch):]
 		if !parted {
-			w.compareBatch(batch)
+			w.compareBatch(batch, 0)
 		}
 		if !c.marks && w.live > fewActors {
 			fetchViews(batch)
@@ -335,9 +346,16 @@ func (c *compares) finish(w *World, parted bool) {
 			if it.b.world != w { // whoever was told of another one has destroyed it
 				continue
 			}
-			if it.marked = it.compared && c.marks; !it.compared {
+			if it.marked = it.compared && c.marks; it.marked && w.quiet(it) {
+				w.Counters.Compared++
+				if it.changed != 0 {
+					w.Counters.Changed++
+				}
+				continue
+			}
+			if !it.compared {
 				w.compare(it)
-				w.locate(it)
+				w.locate(batch[i:i+1], 0)
 			}
 			w.finish(it)
 		}
@@ -347,7 +365,7 @@ func (c *compares) finish(w *World, parted bool) {
 }
 
 // compareBatch compares those that needn't be compared alone.
-func (w *World) compareBatch(batch []comparison) {
+func (w *World) compareBatch(batch []comparison, worker int) {
 	if w.live > fewActors {
 		fetchShadows(batch)
 	}
@@ -357,9 +375,14 @@ func (w *World) compareBatch(batch []comparison) {
 			it.compared = true
 		}
 	}
-	for i := range batch { // by itself, so that the Relevancy's waits for memory overlap too
-		w.locate(&batch[i])
-	}
+	w.locate(batch, worker)
+}
+
+// quiet reports whether an actor's compare means nothing for the World, when its views know of the changes. It doesn't read what another core may have
+// written just now. A view that sleeps while its actor is awake is about to open.
+func (w *World) quiet(it *comparison) bool {
+	told := it.changed == 0 || len(w.onValues) == 0 && (it.stays || w.listener == nil || it.b.parent != nil)
+	return told && it.unfit == 0 && !it.moves && !it.b.dormant
 }
 
 // many reports whether so many views have changes that the connections mark them.
@@ -375,16 +398,16 @@ func (c *compares) many(w *World) bool {
 }
 
 // part compares a part of the list, but for the actors that must be compared alone.
-func (c *compares) part(w *World, i int) {
+func (c *compares) part(w *World, i, worker int) {
 	n, told := len(c.told), 0
 	list := c.list[i*len(c.list)/n : (i+1)*len(c.list)/n]
 	for len(list) > 0 {
 		batch := list[:min(len(list), batched)]
 		list = list[len(batch):]
-		w.compareBatch(batch)
+		w.compareBatch(batch, worker)
 		for i := range batch {
 			if it := &batch[i]; it.changed != 0 {
-				c.news[it.b.slot] = it.changed
+				c.fresh[it.b.slot], c.news[it.b.slot] = 1, it.changed
 				told += len(it.b.rep.views)
 			}
 		}
@@ -392,20 +415,31 @@ func (c *compares) part(w *World, i int) {
 	c.told[i] = told
 }
 
-// mark marks what has changed in the views of a connection and queues those that are open.
+// mark marks what has changed in the views of a connection and queues those that are open. The views of a batch are read
+// one right after another, so that the waits for memory overlap.
 func (c *compares) mark(p *Peer, worker int) {
-	for place, slot := range p.slots {
-		m := c.news[slot]
-		if m == 0 {
-			continue
+	var found [markedAtOnce]int32 // places of views whose actors have changed
+	var views [markedAtOnce]*view
+	for from, slots := 0, p.slots; len(slots) > 0; {
+		part := slots[:min(len(slots), markedAtOnce)]
+		n := 0
+		for i, slot := range part {
+			found[n] = int32(from + i)
+			n += int(c.fresh[slot])
 		}
-		v := p.list[place]
-		v.dirty |= m
-		if v.state == asleep {
-			c.slept[worker] = append(c.slept[worker], v.b)
-			continue
+		for i, place := range found[:n] {
+			v := p.list[place]
+			v.dirty |= c.news[p.slots[place]]
+			views[i] = v
 		}
-		v.wake()
+		for _, v := range views[:n] {
+			if v.state == asleep {
+				c.slept[worker] = append(c.slept[worker], v.b)
+			} else {
+				v.wake()
+			}
+		}
+		from, slots = from+len(part), slots[len(part):]
 	}
 }
 
@@ -425,10 +459,10 @@ func (w *World) tellFound() {
 // compareNow finds one actor's changes and tells its views.
 func (w *World) compareNow(b *Base) {
 	w.learnFates()
-	it := comparison{b: b}
-	w.compare(&it)
-	w.locate(&it)
-	w.finish(&it)
+	it := []comparison{{b: b}}
+	w.compare(&it[0])
+	w.locate(it, 0)
+	w.finish(&it[0])
 }
 
 // compare finds one actor's changes. It changes nothing but the actor and it.
@@ -476,9 +510,26 @@ func (w *World) compare(it *comparison) {
 	}
 }
 
-// locate asks the Relevancy whether an actor that has changed is where it was.
-func (w *World) locate(it *comparison) {
-	it.stays = it.changed != 0 && w.stays != nil && it.b.parent == nil && w.stays(it.b.self)
+// locate asks the Relevancy which actors of a batch that have changed are where they were.
+func (w *World) locate(batch []comparison, worker int) {
+	if w.stays == nil {
+		return
+	}
+	a, n := &w.compares.asked[worker], 0
+	for i := range batch {
+		if it := &batch[i]; it.changed != 0 && it.b.parent == nil {
+			a.places[n], a.actors[n] = i, it.b.self
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	w.stays(a.actors[:n], a.stays[:n])
+	for i, place := range a.places[:n] {
+		batch[place].stays = a.stays[i]
+	}
+	clear(a.actors[:n])
 }
 
 // finish does what one actor's compare means for the World.

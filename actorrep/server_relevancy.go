@@ -21,9 +21,9 @@ type Relevancy interface {
 }
 
 // ChangeListener may be implemented by a Relevancy that wants to be told which actors have changed, instead of
-// asking every actor for its location. If it has a method Stays(Actor) bool as well, ActorChanged isn't called for the
-// actors for which that returns true. Stays is called when changed values were found, on several cores at the same time
-// with Config.Parallel, and must change nothing; graph.Graph has it.
+// asking every actor for its location. If it has a method Stays(actors []Actor, stays []bool) as well, that is called for the
+// actors in which changed values were found, some at a time, and sets stays for each of them, which is as long. ActorChanged isn't called for those for
+// which it is true. Stays is called on several cores at the same time with Config.Parallel, and must change nothing and keep neither list; graph.Graph has it.
 type ChangeListener interface {
 	// ActorChanged says that a Step found changed values in an actor. It is called before Update. It isn't called for
 	// components, nor for actors while they aren't compared: dormant ones, and those waiting for their update frequency.

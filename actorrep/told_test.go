@@ -2,6 +2,7 @@ package actorrep
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +46,11 @@ func (s *spy) took() (log []string) {
 // sedate is one that needn't be told of actors with an even N.
 type sedate struct{ spy }
 
-func (*sedate) Stays(a Actor) bool { return numberOf(a)%2 == 0 }
+func (*sedate) Stays(actors []Actor, stays []bool) {
+	for i, a := range actors {
+		stays[i] = numberOf(a)%2 == 0
+	}
+}
 
 // TestStaysIsAsked: a Relevancy that says which actors are where they were is told of the others that have changed, whether they are compared in batches or alone.
 func TestStaysIsAsked(t *testing.T) {
@@ -68,6 +73,78 @@ func TestStaysIsAsked(t *testing.T) {
 	}
 	w.Step(2 * time.Second)
 	require.ElementsMatch(t, []string{"changed 11", "changed 33", "changed 101", "changed 303"}, s.took())
+}
+
+// settled is a Relevancy that needn't be told of places with an even N, and counts those of which it is asked.
+type settled struct {
+	*list
+	spy
+	asked, ofComponents atomic.Uint64 // Stays is called on several cores at the same time
+}
+
+func (s *settled) Stays(actors []Actor, stays []bool) {
+	s.asked.Add(uint64(len(actors)))
+	for _, a := range actors {
+		if a.base().parent != nil {
+			s.ofComponents.Add(1)
+		}
+	}
+	(*sedate)(nil).Stays(actors, stays)
+}
+func (s *settled) AddActor(a Actor)     { s.list.AddActor(a) }
+func (s *settled) RemoveActor(a Actor)  { s.list.RemoveActor(a) }
+func (s *settled) OwnerChanged(a Actor) { s.list.OwnerChanged(a) }
+func (s *settled) AddPeer(p *Peer)      { s.list.AddPeer(p) }
+func (s *settled) RemovePeer(p *Peer)   { s.list.RemovePeer(p) }
+func (s *settled) Update(now time.Duration) {
+	s.list.Update(now)
+}
+func (s *settled) ExplainRelevancy(p *Peer, a Actor) string { return s.list.ExplainRelevancy(p, a) }
+
+// TestCoresSkipWhatIsTold: where the connections mark the changes, the Relevancy is told of the same actors, the same is counted and the same actors go between
+// the polled ones and the schedule as on one core.
+func TestCoresSkipWhatIsTold(t *testing.T) {
+	play := func(cores driver.Cores) (log []string, sums []uint64) {
+		r := &settled{}
+		s := NewServer(Config{Parallel: cores, Relevancy: func(w *World) Relevancy {
+			r.list = newList(w)
+			return r
+		}})
+		s.CompareOnCoresFrom(1)
+		require.NoError(t, s.Register("place", (*place)(nil), UpdateFrequency(25), Adaptive(2)))
+		for range 2 {
+			c := NewClient(Config{})
+			require.NoError(t, c.Register("place", (*place)(nil)))
+			addLane(t, s, c)
+		}
+		var all []*place
+		for i := range markedAtOnce + 50 {
+			a := &place{}
+			if all = append(all, a); i%3 == 2 {
+				require.NoError(t, s.SpawnIn(all[i-1], a))
+			} else {
+				require.NoError(t, s.Spawn(a))
+			}
+		}
+		for i := range 300 {
+			for k, a := range all {
+				if (i+k)%(k%9+1) == 0 && (i < 60 || i > 280) {
+					a.N++
+				}
+			}
+			s.Step(time.Duration(i+1) * time.Second / 30)
+			sums = append(sums, s.Counters.Compared, s.Counters.Changed, s.Counters.UpdateBits, r.asked.Load(), uint64(len(s.polled)), uint64(s.scheduled.Len()))
+		}
+		require.Zero(t, r.ofComponents.Load())
+		return r.took(), sums
+	}
+	log, sums := play(1)
+	require.NotEmpty(t, log)
+	for _, cores := range []driver.Cores{2, 4} {
+		other, counted := play(cores)
+		require.Equal(t, log, other)
+		require.Equal(t, sums, counted)
+	}
 }
 
 // jealous is a Relevancy that destroys actors when it is told of another one.

@@ -118,8 +118,8 @@ type World struct {
 
 	// on a server
 	relevancy Relevancy
-	listener  ChangeListener   // the same, or nil
-	stays     func(Actor) bool // its method Stays, or nil
+	listener  ChangeListener        // the same, or nil
+	stays     func([]Actor, []bool) // its method Stays, or nil
 	peers     []*Peer
 	local     *Peer
 	nextPeer  int
@@ -174,9 +174,9 @@ func NewServer(cfg Config) *World {
 		w.workers = append(w.workers, newWorker())
 	}
 	w.compares.from = manyViews
-	w.compares.told, w.compares.slept = make([]int, partsACore*cores), make([][]*Base, cores)
+	w.compares.told, w.compares.slept, w.compares.asked = make([]int, partsACore*cores), make([][]*Base, cores), make([]asked, cores)
 	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
-	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
+	w.comparePart = func(i, worker int) { w.compares.part(w, i, worker) }
 	w.learnPeer = func(i, _ int) { w.hearing[i].learnFates() }
 	w.markPeer = func(i, worker int) {
 		w.peers[i].learnFates()
@@ -190,7 +190,7 @@ func NewServer(cfg Config) *World {
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)
 		w.listener, _ = w.relevancy.(ChangeListener)
-		if s, ok := w.relevancy.(interface{ Stays(Actor) bool }); ok {
+		if s, ok := w.relevancy.(interface{ Stays([]Actor, []bool) }); ok {
 			w.stays = s.Stays
 		}
 	}

@@ -152,11 +152,14 @@ func (g *Graph) ActorChanged(a actorrep.Actor) {
 	}
 }
 
-// Stays reports whether an actor whose values have changed is where its node has it, so that ActorChanged needn't be called. Calls for different actors may
-// run at the same time.
-func (g *Graph) Stays(a actorrep.Actor) bool {
-	index, id := relevancyIndex(a)
-	return g.grid.stays(a, index, id)
+// Stays sets stays, one for each of the actors, whose values have changed: whether it is where its node has it, so that ActorChanged needn't be called.
+// Calls for different actors may run at the same time.
+func (g *Graph) Stays(actors []actorrep.Actor, stays []bool) {
+	g.grid.fetch(actors)
+	for i, a := range actors {
+		index, id := relevancyIndex(a)
+		stays[i] = g.grid.stays(a, index, id)
+	}
 }
 
 // OwnerChanged says that an actor's owner or settings changed.

@@ -114,6 +114,18 @@ func (n *Grid) ActorChanged(it *Item) {
 	n.move(it, x, y, z, cull, level)
 }
 
+// fetch reads a little of the spots of actors, so that the waits for memory overlap. The sum has no meaning.
+//
+//go:noinline
+func (n *Grid) fetch(actors []actorrep.Actor) (sum int) {
+	for _, a := range actors {
+		if index, _ := relevancyIndex(a); uint(index) < uint(len(n.spots)) {
+			sum += int(n.spots[index].level)
+		}
+	}
+	return sum
+}
+
 // stays reports whether an actor is in this grid's cells, where only the grid decides, and they hold it. It changes nothing, and reads the actor and its
 // spot alone: each more is a wait for memory.
 func (n *Grid) stays(a actorrep.Actor, index int, id netguid.GUID) bool {
