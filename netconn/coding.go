@@ -26,7 +26,8 @@ type Coding struct {
 	// Repairs is the repair symbols for each packet with bunches, 0 to 3; it need not be whole. A symbol is about as long as the largest of
 	// the packets that it covers. Default 0: off.
 	Repairs float64
-	// Adaptive sends only as many as the measured loss asks for, up to Repairs: none on a path that loses nothing, nor with Repairs 0.
+	// Adaptive sends only as many as the measured loss asks for, up to Repairs: none on a path that loses nothing, nor with Repairs 0. The loss is a
+	// moving average over 1024 packets, so that symbols leave for up to some 5000 packets after the last loss.
 	Adaptive bool
 }
 

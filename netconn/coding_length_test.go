@@ -73,6 +73,12 @@ func TestUsualLengthFollows(t *testing.T) {
 		}
 		require.Less(t, i, 4*lengthTicks)
 	}
+	var usual lengths
+	usual.sent(time.Second, 100)
+	for i := range time.Duration(50) {
+		usual.tick(2*time.Second + i)
+	}
+	require.EqualValues(t, 100, usual.usual, "ticks without bunches don't count")
 }
 
 // TestUsualLengthIsOfCoding: without symbols a tick's bunches leave in one packet.

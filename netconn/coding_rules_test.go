@@ -233,6 +233,82 @@ func TestNothingIsOwedIntoAQueue(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, q.base)
 	q.sample(2*time.Second, 50*time.Millisecond, 0)
 	require.Equal(t, 50*time.Millisecond, q.base)
+
+	q = pathQueue{}
+	for _, want := range []struct {
+		rtt   time.Duration
+		grown bool
+	}{{800 * time.Millisecond, false}, {920 * time.Millisecond, false}, {930 * time.Millisecond, true}} { // 25 ms and an eighth
+		for range q.recent {
+			q.sample(time.Second, want.rtt, 0)
+		}
+		require.Equal(t, want.grown, q.grown(), "%v", want.rtt)
+	}
+}
+
+// TestRareSymbolsCoverAll: a symbol for each ten packets covers all ten.
+func TestRareSymbolsCoverAll(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.Coding.Repairs, c.NetSpeed = 0.1, 10_000_000 })
+	symbols := 0
+	for _, p := range h.coded(40) {
+		if coding.Marked(p) {
+			symbols++
+			require.GreaterOrEqual(t, covers(t, p), 10)
+		}
+	}
+	require.GreaterOrEqual(t, symbols, 3)
+}
+
+// TestSymbolsAreWhatIsLeft: none leave when the rate is used up or the window is full, and those that are owed meanwhile have a bound.
+func TestSymbolsAreWhatIsLeft(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.Coding.Repairs, c.NetSpeed = 1, 10_000 })
+	h.begun()
+	h.tick(time.Second)
+	c := h.conns[0]
+	require.True(t, c.mayRepair())
+	for c.IsNetReady() {
+		h.packet(0, false)
+	}
+	require.False(t, c.mayRepair(), "the rate is used up")
+	before := c.Counters.Repairs
+	c.coder.credit = 2 * maxCredit
+	h.packet(0, false)
+	require.Equal(t, before, c.Counters.Repairs)
+	require.Equal(t, maxCredit, c.coder.credit)
+
+	h = newHand(t, func(_ int, c *Config) {
+		c.Coding.Repairs, c.NetSpeed, c.Protocol = 1, 10_000_000, Bunchnet()
+		c.Protocol.PacketWindow = 16
+	})
+	for c = h.conns[0]; !c.windowFull(); {
+		require.True(t, c.hasRoomForRepairs())
+		h.packet(0, false)
+	}
+	require.False(t, c.hasRoomForRepairs())
+}
+
+// TestHoldsAsLongAsSymbolsAreApart: packets behind a missing one wait for the mean time between symbols and 4 ms, 50 ms at most, and not when none has come for 250 ms. A pause
+// without symbols, and several of one moment, don't change that mean.
+func TestHoldsAsLongAsSymbolsAreApart(t *testing.T) {
+	const tick = 16 * time.Millisecond
+	h := codingHand(t)
+	h.begun()
+	packet, trailer, ok := coding.Split(h.coded(3)[2])
+	require.True(t, ok)
+	c := h.conns[1]
+	k := c.coder
+	k.gap, k.lastSymbol = tick, c.now
+	for _, d := range []time.Duration{tick, 0, tick, time.Hour, tick} {
+		c.now += d
+		c.takeSymbols(c.notify.InID()+1, packet, &trailer)
+		require.Equal(t, tick, k.gap)
+		require.Equal(t, c.now, k.lastSymbol)
+	}
+	require.Equal(t, tick+4*time.Millisecond, k.holds(c.now))
+	require.Equal(t, tick+4*time.Millisecond, k.holds(c.now+250*time.Millisecond))
+	require.Zero(t, k.holds(c.now+250*time.Millisecond+1))
+	k.gap = time.Second
+	require.Equal(t, 50*time.Millisecond, k.holds(c.now))
 }
 
 // TestSymbolsForALoss: how many symbols the adaptive setting sends at each loss, and how many packets each covers where losses are apart and where they come together.
@@ -339,7 +415,7 @@ func TestHellosGetRarer(t *testing.T) {
 	}
 	run(50*time.Millisecond, true)
 	require.Len(t, at, 1)
-	c.flow.lastReceive = c.coder.hello.last
+	c.flow.lastReceive = begin + at[0]
 	run(time.Minute, false)
 	require.Len(t, at, 1, "nothing was heard since")
 	begin = h.now

@@ -204,6 +204,40 @@ func TestPlainBatches(t *testing.T) {
 	require.Equal(t, n, wrote.n)
 }
 
+// writesNone is a socket that writes nothing, without an error.
+type writesNone struct{ udp.Socket }
+
+func (writesNone) WriteBatch([]udp.Message) (int, error) { return 0, nil }
+
+// TestNothingWritten: datagrams of which the socket takes none, without an error, are lost and counted, and the flush ends.
+func TestNothingWritten(t *testing.T) {
+	d, wrote := ledgerOf(t, 2)
+	d.socket = writesNone{wrote}
+	for range 3 {
+		d.write(d.LocalAddr(), []byte{7})
+	}
+	d.flush()
+	require.EqualValues(t, 3, d.Counters.SendErrors)
+}
+
+// TestMixedBatch: what needs sealing is sealed though what comes behind it doesn't, and what is larger than any datagram isn't sent, and counted.
+func TestMixedBatch(t *testing.T) {
+	d, wrote := ledgerOf(t, 2)
+	var sizes []int
+	wrote.check = func(m *udp.Message) { sizes = append(sizes, len(m.Buf)) }
+	const most = maxDatagram - checksumBytes
+	for _, size := range []int{most - sealing.Overhead, most - sealing.Overhead + 1} {
+		d.writeUnsealed(d.LocalAddr(), make([]byte, size), &marks{})
+	}
+	for _, size := range []int{most, most + 1} {
+		d.write(d.LocalAddr(), make([]byte, size))
+	}
+	d.flush()
+	require.Equal(t, []int{most, most}, sizes)
+	require.EqualValues(t, 2, d.Counters.SendErrors)
+	require.EqualValues(t, 2, d.Counters.DatagramsOut)
+}
+
 // called is a Sealer that calls a function with its number, and whether another core seals than the one that sends.
 type called struct {
 	i    int
@@ -255,6 +289,7 @@ func TestSendsWhileOthersSeal(t *testing.T) {
 	}
 	d.flush()
 	require.Equal(t, n, wrote.n)
+	require.True(t, here && there)
 }
 
 func TestAllocsSealing(t *testing.T) {
