@@ -38,8 +38,8 @@ func (r *roundTrip) sample(now time.Duration) {
 }
 
 // vain is rounds of packets with messages that were lost without one that arrived. From manyVain on
-// one packet is sent each wait, by the default Resend where the queue's is longer, as its loss is told. It has the oldest message only: what is further ahead may be what
-// the receiver has no memory for, and it refuses whole packets. When the oldest arrives at once, and did so the last time, that was it: then reach begins with one
+// one packet is sent each wait, by the default Resend where the queue's is longer, as its loss is told. The first, and every second one, has the oldest message only: what is further
+// ahead may be what the receiver has no memory for, and it refuses whole packets. The others are full: where few packets arrive, each should carry much. When the oldest arrives at once, and did so the last time, that was it: then reach begins with one
 // message, and grows as a congestion window does. When it gets lost as well it is the path, or a game that receives nothing.
 type vain struct {
 	rounds  int
@@ -79,7 +79,7 @@ func (v *vain) acked(written time.Duration, n, window int) {
 
 // ahead is how many messages from the oldest on may be sent now.
 func (v *vain) ahead() int64 {
-	if v.rounds >= manyVain {
+	if v.rounds >= manyVain && (v.rounds-manyVain)%2 == 0 {
 		return 1
 	}
 	return int64(v.reach)
