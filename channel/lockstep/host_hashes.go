@@ -77,14 +77,10 @@ func (h *Host) dontAwait(player int) {
 			h.decide(b)
 		}
 	}
-	h.tell()
 }
 
 // forget takes back what player said about turns: its next session says it anew.
 func (h *Host) forget(player int) {
-	if player >= h.cfg.Players {
-		return
-	}
 	if h.differing>>player&1 != 0 {
 		h.tellDesync(player)
 	}
@@ -121,7 +117,6 @@ func (h *Host) takeHashes(player int, in *input) {
 		}
 	}
 	h.nextHash(player)
-	h.tell()
 }
 
 // nextHash is the first turn whose hash player has and we lack. Those that aren't judged any more aren't waited for.

@@ -15,9 +15,8 @@ const (
 	firstPackets = 2
 	// burstPackets are sent at once at most; then Rate counts.
 	burstPackets = 4
-	// unackedAfter and unackedTurns are how long a player may ack nothing, and for how many turns or seconds, until it gets one packet at a time, and seldom.
+	// unackedAfter is how long a player may ack nothing until it gets one packet at a time, and seldom.
 	unackedAfter = time.Second
-	unackedTurns = 4
 	// seldom is how long such a packet waits at most: a Peer's Timeout may be twice that, where turns are longer.
 	seldom   = time.Second / 2
 	firstRTT = 250 * time.Millisecond
@@ -66,7 +65,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	if c.ack == c.highest {
 		c.ackedAt = now
 	}
-	deaf := now-c.ackedAt >= h.cfg.unackedAfter()
+	deaf := now-c.ackedAt >= unackedAfter
 	if (deaf || !h.hasRoom(c, end)) && now < c.nextSend {
 		return
 	}
@@ -75,7 +74,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	to := min(end, c.ack+c.burst)
 	switch {
 	case deaf:
-		c.nextSend = now + max(h.cfg.sendEvery(), min(unackedTurns*h.cfg.sendEvery(), seldom))
+		c.nextSend = now + max(h.cfg.sendEvery(), min(4*h.cfg.sendEvery(), seldom))
 		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
@@ -101,9 +100,6 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	}
 	c.keptUp = c.sent == end
 }
-
-// unackedAfter is how long a player may ack nothing before it counts as one that hears nothing.
-func (c *Config) unackedAfter() time.Duration { return max(unackedAfter, unackedTurns*c.sendEvery()) }
 
 // nextRepeat is when bytes that aren't lost may go again.
 func (h *Host) nextRepeat(now time.Duration, c *client) time.Duration {
@@ -214,9 +210,9 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 	switch {
 	case c.state == absent || c.transport == nil || c.nextSend-c.lastHeard > h.cfg.DropAfter:
 		return 0, false
-	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < h.cfg.unackedAfter() && h.hasRoom(c, c.streamEnd(&h.log)):
+	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
 		return h.still.ticked, true // at once
-	case c.state == live && !c.blocked && c.sent > c.ack && h.overdue(c)-c.ackedAt < h.cfg.unackedAfter():
+	case c.state == live && !c.blocked && c.sent > c.ack && h.overdue(c)-c.ackedAt < unackedAfter:
 		return min(c.nextSend, h.overdue(c)), true
 	}
 	return c.nextSend, true

@@ -144,6 +144,14 @@ func TestJudge(t *testing.T) {
 	require.Nil(t, j.ballot(-1))
 }
 
+// TestLateTurns: a host that took over at a late turn looks at the ballots there are only.
+func TestLateTurns(t *testing.T) {
+	h, err := NewHost(config(2), nil)
+	require.NoError(t, err)
+	h.openBallot(1 << 50)
+	require.Equal(t, int64(1<<50+1), h.settled)
+}
+
 func TestAdaptiveDelay(t *testing.T) {
 	a := NewAdaptiveDelay()
 	at := func(rtt, jitter time.Duration) []Path {

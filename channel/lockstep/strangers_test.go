@@ -140,25 +140,42 @@ func TestWithoutHashes(t *testing.T) {
 }
 
 // TestOneHashIsMissing: a hash that never comes delays what is told of others by 2*MaxDelay+16 turns at most, and of the one who keeps it back by 256, or until it begins
-// anew.
+// anew or is dropped.
 func TestOneHashIsMissing(t *testing.T) {
-	for i, liar := range []int{0, 1, 1} { // another, or the one who differs
+	for _, c := range []struct {
+		liar       int // another, or the one who differs
+		hides, end int64
+		then, told string
+	}{
+		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 61 + hashWindow, "", "desync 1 at 62"},
+		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
+	} {
 		w := newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
 		w.start()
-		w.players[1].corrupt, w.players[liar].hides = 62, 60
-		w.until("report", time.Minute, func() bool {
-			if i == 2 && w.host.Turn() == 80 && w.players[1].sessions == 1 {
-				w.players[1].corrupt = -1
-				w.connect(1, 0)
-				w.players[1].frozen = true
-			}
-			return w.host.Stats().Desyncs > 0
-		})
-		require.LessOrEqual(t, w.host.Turn(), 61+[]int64{2*int64(w.cfg.MaxDelay) + 16, hashWindow, 23}[i])
+		p := w.players[1]
+		p.corrupt, w.players[c.liar].hides = 62, c.hides
+		w.playTo(80, time.Minute)
+		require.Zero(t, w.host.Stats().Desyncs, "%+v: %v", c, w.events)
+		switch c.then {
+		case "shows":
+			p.hides, p.peer.hashNext, p.peer.hashSent = 0, c.hides, c.hides
+		case "anew":
+			p.corrupt = -1
+			w.connect(1, 0)
+			p.frozen = true
+		case "dropped":
+			require.NoError(t, w.host.Drop(w.now, 1))
+		}
+		w.until("report", time.Minute, func() bool { return w.host.Stats().Desyncs > 0 })
+		require.LessOrEqual(t, w.host.Turn(), c.end)
 		w.playTo(w.host.Turn()+10, time.Minute)
-		events := strings.Join(w.events, ",")
-		require.Contains(t, events, "desync 1 at 62")
-		require.Equal(t, 1, strings.Count(events, "desync "))
+		var told []string
+		for _, e := range w.events {
+			if _, e, _ = strings.Cut(e, ":"); strings.HasPrefix(e, "desync ") || strings.HasPrefix(e, "split ") {
+				told = append(told, e)
+			}
+		}
+		require.Equal(t, c.told, strings.Join(told, ","), "%+v", c)
 	}
 }
 
@@ -418,6 +435,22 @@ func TestTwoPlayersCannotBeJudged(t *testing.T) {
 	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.HasSuffix(e, "desync 1 at 60") }), "%v", w.events)
 	require.EqualValues(t, 1, w.host.Stats().Splits, "it votes no longer")
 	w.agree(0, 1)
+
+	w = newWorld(t, 10, config(2), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[1].lie = func(h uint64) uint64 { return h + uint64(w.players[1].g.turn/20%2) }
+	w.playTo(110, time.Minute)
+	require.EqualValues(t, 3, w.host.Stats().Splits, "told again after they agreed: %v", w.events)
+
+	w = newWorld(t, 10, config(2), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[1].corrupt, w.players[1].hides = 62, 60 // so that it isn't told yet when both begin anew
+	w.playTo(80, time.Minute)
+	w.players[1].corrupt = -1
+	w.connect(1, 0)
+	w.connect(0, w.players[0].peer.Turn())
+	w.playTo(150, time.Minute)
+	require.Zero(t, w.host.Stats().Splits, "what they said before doesn't count: %v", w.events)
 }
 
 // TestHostHitch: a host that slept for a minute drops nobody.
