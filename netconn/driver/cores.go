@@ -2,14 +2,18 @@ package driver
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// Cores runs work on so many cores: the calling goroutine, and others that end before Run returns. It is an
-// actorrep.Executor, for actorrep.Config.Parallel; Config.Parallel is another use. 0 and 1 are one core, without another goroutine. Steady use allocates
-// nothing.
+// Cores runs work on so many cores: the calling goroutine, and others. It is an actorrep.Executor, for actorrep.Config.Parallel; Config.Parallel is another
+// use. 0 and 1 are one core, without another goroutine. Steady use allocates nothing.
+//
+// A core takes 60 to 110 us to begin. So the other goroutines wait for the next Run when they have done their part, for 100 us, and begin it at once; then
+// they end. They use their cores meanwhile, and leave them to any other goroutine that can run.
 //
 //	world := actorrep.NewServer(actorrep.Config{Parallel: driver.Cores(4)})
 type Cores int
@@ -17,11 +21,17 @@ type Cores int
 // Workers is the most calls that Run makes at the same time.
 func (c Cores) Workers() int { return max(1, int(c)) }
 
-// Run calls f(0, ...) to f(n-1, ...) and returns when all have returned. Each core takes the next i when it has done its
-// last one. worker is 0 to Workers-1, and 0 on the calling goroutine. When a call of f panics, Run panics on the calling goroutine, once no
+// Run calls f(0, ...) to f(n-1, ...) and returns when all have returned. Each core has its share of the calls, those one after another, so that in the next Run
+// it has what is in its cache; then it takes calls of others that are late. worker is 0 to Workers-1, and 0 on the calling goroutine. When a call of f panics,
+// Run panics on the calling goroutine, once no
 // other call is in progress; calls that haven't begun are left out. On several cores its value is an error with the first panic's value and stack. If that
 // value is an error, errors.Is and errors.As find it.
-func (c Cores) Run(n int, f func(i, worker int)) {
+func (c Cores) Run(n int, f func(i, worker int)) { c.run(n, f, c.Workers()) }
+
+// inOrder is Run, but that each core takes the next call of all when it has done its last one.
+func (c Cores) inOrder(n int, f func(i, worker int)) { c.run(n, f, 1) }
+
+func (c Cores) run(n int, f func(i, worker int), spans int) {
 	workers := min(c.Workers(), n)
 	if workers < 2 {
 		for i := range n {
@@ -30,24 +40,29 @@ func (c Cores) Run(n int, f func(i, worker int)) {
 		return
 	}
 	w := takeWork()
-	if w.last == nil {
-		w.last = w.running.Done
-	}
-	w.f, w.n = f, int64(n)
-	w.next.Store(0)
+	w.f = f
+	w.divide(n, min(spans, n))
 	for len(w.others) < workers-1 {
-		worker := len(w.others) + 1
-		w.others = append(w.others, func() {
-			defer w.running.Done()
-			w.do(worker)
-		})
+		w.others = append(w.others, newOther(w, len(w.others)+1))
 	}
-	w.running.Add(workers)
-	for _, other := range w.others[:workers-1] {
-		go other()
+	w.busy.Store(int64(workers - 1))
+	w.running.Add(workers - 1)
+	starts := false
+	for _, o := range w.others[:workers-1] {
+		if !o.state.CompareAndSwap(waiting, working) {
+			o.state.Store(working)
+			starts = true
+			go o.run()
+		}
 	}
-	go w.last() // another core takes the goroutine that was started last only after a pause, so this one does nothing
+	if starts {
+		w.running.Add(1)
+		go w.last() // another core takes the goroutine that was started last only after a pause, so this one does nothing
+	}
 	w.do(0)
+	for began := time.Now(); w.busy.Load() > 0 && time.Since(began) < linger; {
+		runtime.Gosched() // a goroutine that is woken may go on on another core
+	}
 	w.running.Wait()
 	failed := w.failed.Swap(nil)
 	w.f = nil
@@ -55,6 +70,56 @@ func (c Cores) Run(n int, f func(i, worker int)) {
 	if failed != nil {
 		panic(failed)
 	}
+}
+
+// linger is how long the goroutines of a Run wait for each other, or for the next one, before they give up their cores.
+const linger = 100 * time.Microsecond
+
+// other is one of the goroutines that help.
+type other struct {
+	work   *work
+	worker int
+	state  atomic.Int32
+	run    func() // made once
+}
+
+// States of other.
+const (
+	gone    = iota // has no goroutine
+	working        // in a Run
+	waiting        // for the next Run
+)
+
+func newOther(w *work, worker int) *other {
+	o := &other{work: w, worker: worker}
+	o.run = func() {
+		for again := true; again; again = o.wait() {
+			o.help()
+		}
+	}
+	return o
+}
+
+// help does its part of a Run.
+func (o *other) help() {
+	next := int32(gone) // when a call of f ends the goroutine
+	defer func() {
+		o.state.Store(next)
+		o.work.busy.Add(-1)
+		o.work.running.Done()
+	}()
+	o.work.do(o.worker)
+	next = waiting
+}
+
+// wait waits for the next Run, and reports whether it came.
+func (o *other) wait() bool {
+	for began := time.Now(); o.state.Load() == waiting; runtime.Gosched() {
+		if time.Since(began) > linger && o.state.CompareAndSwap(waiting, gone) {
+			return false
+		}
+	}
+	return true
 }
 
 // workPanic is the panic of a call that Run made.
@@ -85,7 +150,9 @@ func takeWork() *work {
 	defer works.Unlock()
 	n := len(works.free)
 	if n == 0 {
-		return &work{}
+		w := &work{}
+		w.last = w.running.Done
+		return w
 	}
 	w := works.free[n-1]
 	works.free = works.free[:n-1]
@@ -103,22 +170,49 @@ func giveBack(w *work) {
 // work is one call of Run.
 type work struct {
 	f       func(i, worker int)
-	n       int64
-	next    atomic.Int64
+	spans   []*span
+	divided int                       // so many of spans are used
 	failed  atomic.Pointer[workPanic] // the first call that panicked
 	running sync.WaitGroup
-	others  []func() // what the other goroutines do
-	last    func()   // what the goroutine does that is started after them
+	busy    atomic.Int64 // others that are working
+	others  []*other
+	last    func() // what the goroutine does that is started after them
 }
 
+// span is calls of f one after another. Each is in cache lines of its own.
+type span struct {
+	next atomic.Int64
+	end  int64
+	_    [112]byte
+}
+
+// divide makes spans of n calls.
+func (w *work) divide(n, spans int) {
+	for len(w.spans) < spans {
+		w.spans = append(w.spans, &span{})
+	}
+	w.divided = spans
+	for i, s := range w.spans[:spans] {
+		s.next.Store(int64(i) * int64(n) / int64(spans))
+		s.end = int64(i+1) * int64(n) / int64(spans)
+	}
+}
+
+// do makes the calls of a worker's span, and then of the others.
 func (w *work) do(worker int) {
+	spans := w.spans[:w.divided]
 	defer func() {
 		if p := recover(); p != nil {
 			w.failed.CompareAndSwap(nil, &workPanic{p, debug.Stack()})
-			w.next.Store(w.n) // nobody begins another
+			for _, s := range spans { // nobody begins another
+				s.next.Store(s.end)
+			}
 		}
 	}()
-	for i := w.next.Add(1) - 1; i < w.n; i = w.next.Add(1) - 1 {
-		w.f(int(i), worker)
+	for i := range spans {
+		s := spans[(worker+i)%len(spans)]
+		for call := s.next.Add(1) - 1; call < s.end; call = s.next.Add(1) - 1 {
+			w.f(int(call), worker)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package driver
 
 import (
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +30,80 @@ func TestCores(t *testing.T) {
 				require.EqualValues(t, 1, calls[i].Load(), "%d cores, call %d of %d", cores, i, n)
 			}
 		}
+	}
+}
+
+// TestCoresShares: each core begins with its share of the calls, and with the next of all where packets are to be sent in their order.
+func TestCoresShares(t *testing.T) {
+	const cores, each = 4, 10
+	for _, inOrder := range []bool{false, true} {
+		var began sync.WaitGroup
+		began.Add(cores)
+		first := make([]int, cores)
+		meet := func(i, worker int) {
+			if first[worker] == 0 {
+				first[worker] = i + 1
+				began.Done()
+				began.Wait()
+			}
+		}
+		if inOrder {
+			Cores(cores).inOrder(cores*each, meet)
+			slices.Sort(first)
+			require.Equal(t, []int{1, 2, 3, 4}, first)
+		} else {
+			Cores(cores).Run(cores*each, meet)
+			require.Equal(t, []int{1, 11, 21, 31}, first)
+		}
+	}
+}
+
+// TestCoresWait: the goroutines of a Run wait for the next one, and not for long.
+func TestCoresWait(t *testing.T) {
+	const cores = 3
+	meet := func() {
+		var began sync.WaitGroup
+		began.Add(cores)
+		Cores(cores).Run(cores, func(int, int) {
+			began.Done()
+			began.Wait()
+		})
+	}
+	states := func() (sum int) {
+		works.Lock()
+		defer works.Unlock()
+		for _, w := range works.free {
+			for _, o := range w.others {
+				sum += int(o.state.Load())
+			}
+		}
+		return sum
+	}
+	require.Eventually(t, func() bool { return states() == gone }, time.Minute, time.Millisecond)
+	waited := 0
+	for range 1000 {
+		if meet(); states() > 0 {
+			waited++
+		}
+	}
+	require.Positive(t, waited)
+	require.Eventually(t, func() bool { return states() == gone }, time.Minute, time.Millisecond)
+}
+
+// TestCoresExit: a call that ends its goroutine, as a test that fails in it does, is as any other that returns, and in the next Run there is another goroutine.
+func TestCoresExit(t *testing.T) {
+	for range 10 {
+		var ended, made atomic.Int32
+		Cores(2).Run(100, func(_, worker int) {
+			made.Add(1)
+			if worker == 1 {
+				ended.Add(1)
+				runtime.Goexit()
+			}
+			time.Sleep(10 * time.Microsecond)
+		})
+		require.EqualValues(t, 100, made.Load())
+		require.LessOrEqual(t, ended.Load(), int32(1))
 	}
 }
 

@@ -125,7 +125,7 @@ func (d *Driver) flush() {
 		if o.n <= fewToSeal {
 			cores = 1
 		}
-		cores.Run(parts(o.n), o.finish)
+		cores.inOrder(parts(o.n), o.finish)
 	}
 	for o.sent < o.n {
 		d.send(min(o.n-o.sent, d.socket.BatchSize()))
