@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/bench/cputime"
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
 // pair is two cores, each with half of the work, that notes what the second takes longer than the first. The second has a
@@ -51,25 +52,38 @@ func (p *pair) Run(n int, f func(i, worker int)) {
 	p.longer += max(0, <-p.done-here)
 }
 
+// steps is the worlds of BenchmarkStep and BenchmarkStepClock, and what their games do in a tick.
+var steps = []struct {
+	name string
+	cfg  largeworld.Config
+	game func(c *largeworld.Rig)
+}{
+	{"players=100", largeworld.Config{Conns: 100, Actors: 100, Relevant: 100}, func(c *largeworld.Rig) { c.Fly(100) }},
+	{"players=500", largeworld.Config{Conns: 500, Actors: 500, Relevant: 500}, func(c *largeworld.Rig) { c.Fly(500) }},
+	{"R1", largeworld.R1, func(c *largeworld.Rig) { c.Change(5000) }},
+	{"one", largeworld.Config{Conns: 1, Actors: 1000, Relevant: 1000}, func(c *largeworld.Rig) { c.Fly(1000) }},
+}
+
 // BenchmarkStep is a server's tick, acks and packets included, whose World's Step runs on one core and on two, in turns, each in
 // a world of its own: the medians, and how many times faster two cores are. Times are the CPU time of the tick's goroutine, plus
 // what the one beside it takes longer where both run. What else runs on the machine doesn't count, and neither does how long a
 // core takes to begin.
 func BenchmarkStep(b *testing.B) {
-	for _, s := range []struct {
-		name string
-		cfg  largeworld.Config
-		game func(c *largeworld.Rig)
-	}{
-		{"players=100", largeworld.Config{Conns: 100, Actors: 100, Relevant: 100}, func(c *largeworld.Rig) { c.Fly(100) }},
-		{"players=500", largeworld.Config{Conns: 500, Actors: 500, Relevant: 500}, func(c *largeworld.Rig) { c.Fly(500) }},
-		{"R1", largeworld.R1, func(c *largeworld.Rig) { c.Change(5000) }},
-		{"one", largeworld.Config{Conns: 1, Actors: 1000, Relevant: 1000}, func(c *largeworld.Rig) { c.Fly(1000) }},
-	} {
+	runtime.LockOSThread() // for cputime.Thread
+	defer runtime.UnlockOSThread()
+	two := newPair(b)
+	benchSteps(b, two, func() time.Duration { return cputime.Thread() + two.longer })
+}
+
+// BenchmarkStepClock is the same by the clock, with driver.Cores: what else runs on the machine counts, and so does how long a core takes to begin.
+func BenchmarkStepClock(b *testing.B) {
+	began := time.Now()
+	benchSteps(b, driver.Cores(2), func() time.Duration { return time.Since(began) })
+}
+
+func benchSteps(b *testing.B, cores actorrep.Executor, clock func() time.Duration) {
+	for _, s := range steps {
 		b.Run(s.name, func(b *testing.B) {
-			runtime.LockOSThread() // for cputime.Thread
-			defer runtime.UnlockOSThread()
-			two := newPair(b)
 			rig := func(cores actorrep.Executor) *largeworld.Rig {
 				cfg := s.cfg
 				cfg.Parallel = cores
@@ -77,16 +91,15 @@ func BenchmarkStep(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c.Clock = func() time.Duration { return cputime.Thread() + two.longer }
 				return c
 			}
-			alone, beside := rig(nil), rig(two)
+			alone, beside := rig(nil), rig(cores)
 			took := map[string][]time.Duration{}
 			step := func(name string, c *largeworld.Rig) {
 				s.game(c)
-				began := c.Clock()
+				began := clock()
 				c.Serve()
-				took[name] = append(took[name], c.Clock()-began)
+				took[name] = append(took[name], clock()-began)
 				c.Answer()
 			}
 			turn := func() {
