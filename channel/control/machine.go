@@ -67,8 +67,8 @@ func Short(err error) string {
 	return short.Error() + ": the words were too many to send"
 }
 
-// refusal returns the client's error for the text of a Failure.
-func refusal(text string) error {
+// Refused returns the error of a client whose login ended with that text: it wraps ErrRefused, and the reason that the text begins with.
+func Refused(text string) error {
 	if why := Ended(text); why != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, why)
 	}
@@ -317,7 +317,7 @@ func (c *Client) receive(m Message) error {
 		return nil
 	case *Failure:
 		c.reason = m.Reason
-		return refusal(m.Reason)
+		return Refused(m.Reason)
 	case *Upgrade:
 		return fmt.Errorf("%w: the server has %#x, we %#x", ErrVersion, m.NetworkVersion, c.cfg.NetworkVersion)
 	}

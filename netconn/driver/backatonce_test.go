@@ -11,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// TestBackAtOnce: as soon as a client has left in order, or the server has heard that it knows of its kick, its place and its id are free for who dials then, though the
+// TestBackAtOnce: as soon as a client has left in order, or the server has heard that it knows of its kick, its place and its id are free for who dials then, also from its address, though the
 // link's goodbye leaves in a later tick than the connection's last words.
 func TestBackAtOnce(t *testing.T) {
 	for name, link := range map[string]Link{"netcode": Netcode{Key: netcode.Key{1}}, "salted": PlainSalted{}} {
@@ -27,9 +27,14 @@ func TestBackAtOnce(t *testing.T) {
 				}
 				return w.dial(Config{Link: l})
 			}
-			for range 10 {
+			for i := range 10 {
+				if i%2 == 1 {
+					w.nextAddr = w.sockets[len(w.sockets)-1].addr
+				}
 				c := dial()
+				began := w.now
 				w.until("joined or refused", func() bool { return c.joined && conn != nil || c.Err() != nil })
+				require.LessOrEqual(t, w.now.Sub(began), 5*w.tick, "%s, kicked %v, dial %d: it waited for the goodbye", name, kick, i)
 				require.NoError(t, c.Err(), "%s, kicked %v", name, kick)
 				if kick {
 					conn.CloseWithReason("out")

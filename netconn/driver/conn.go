@@ -37,7 +37,8 @@ type Conn struct {
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
 	leaves    bool // it existed when the driver was shut down
-	parted    bool // it had ended in the last tick, see parts
+	parted    bool // it had ended in a tick, at partedAt; see parts
+	partedAt  time.Duration
 
 	spare spare
 
@@ -294,16 +295,16 @@ func (c *Conn) join() bool {
 	return !c.Closed()
 }
 
-// checkLogin ends a connection whose login takes too long.
+// checkLogin ends a connection whose login takes too long. A client that would be refused learns why.
 func (c *Conn) checkLogin(at time.Duration) {
-	limit := c.driver.cfg.LoginTimeout
+	limit, why := c.driver.cfg.LoginTimeout, errLoginLate
 	if c.turnedAway() {
-		limit = min(limit, turnedAwayTimeout)
+		limit, why = min(limit, turnedAwayTimeout), c.refusal
 	}
 	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > limit {
 		c.driver.Counters.NoLogin++
 		c.loginLate = true
-		c.sayAndClose(at, errLoginLate)
+		c.sayAndClose(at, why)
 	}
 }
 

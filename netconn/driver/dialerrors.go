@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
@@ -126,7 +125,7 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	case r.Code == netconn.TimedOut || c.loginLate:
 		r.Err = fmt.Errorf("%w: the login wasn't completed; "+sameProtocol, ErrNoAnswer)
 	case r.Code == netconn.ClosedByPeer:
-		r.Err = fmt.Errorf("%w: %s", ErrDenied, cmp.Or(bitio.Printable(c.saidReason()), noReason))
+		r.Err = control.Refused(cmp.Or(c.saidReason(), noReason))
 	}
 	if r.Err == nil && (r.Code == netconn.ClosedByUs) == (c.driver.server != nil) { // the server's words, at either end
 		r.Err = control.Ended(r.Reason)

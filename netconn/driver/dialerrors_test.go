@@ -347,6 +347,48 @@ func TestLoginTimeoutIsTold(t *testing.T) {
 	}
 }
 
+// TestEndedInLogin: a client whose connection the server's game ends within the login, as while it loads the map, gets the error that the game gave.
+func TestEndedInLogin(t *testing.T) {
+	for name, link := range links() {
+		for _, why := range []error{ErrBanned, ErrKicked, fmt.Errorf("%w: too slow", ErrFull), ErrShuttingDown} {
+			w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link})
+			welcomed := false
+			c := w.dial(Config{Link: link, Client: control.ClientConfig{Welcomed: func(*control.Welcome) { welcomed = true }}})
+			w.until("welcomed", func() bool { return welcomed })
+			w.server.conns[0].CloseWithError(why)
+			w.until("ended", func() bool { return c.result != nil })
+			require.ErrorIs(t, c.result.Err, cmp.Or(errors.Unwrap(why), why), name)
+			require.ErrorIs(t, c.result.Err, ErrDenied, name)
+			require.Equal(t, why.Error(), c.result.Reason, name)
+		}
+	}
+}
+
+// TestTurnedAwayInALateLogin: a client that is refused, and whose login takes longer than the server waits for it, learns why it is refused all the same.
+func TestTurnedAwayInALateLogin(t *testing.T) {
+	for name, link := range links() {
+		for _, want := range []error{ErrFull, ErrShuttingDown} {
+			if want == ErrFull && name != "unreal" {
+				continue // refused by the link
+			}
+			w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link, MaxConns: 1})
+			if want == ErrFull {
+				first := w.dial(Config{Link: link})
+				w.until("joined", func() bool { return first.joined && w.server.Len() == 1 })
+			} else {
+				w.server.Shutdown("for good")
+			}
+			n := len(w.clients)
+			c := w.dial(Config{Link: link})
+			w.until("a login has begun", func() bool { return len(w.server.conns) == n+1 && w.server.conns[n].Channel(0) != nil })
+			w.dark(n, true, false)
+			w.until("ended", func() bool { return c.result != nil })
+			require.ErrorIs(t, c.result.Err, want, "%s: %v", name, c.result)
+			require.ErrorIs(t, c.result.Err, ErrDenied, name)
+		}
+	}
+}
+
 // TestKickIsLoggedAsOne: the server's log and result say that it kicked, however the client's goodbye and its acks overtake each other.
 func TestKickIsLoggedAsOne(t *testing.T) {
 	for name, link := range links() {

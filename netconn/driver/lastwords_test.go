@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,30 @@ func TestKickedInSlowTicks(t *testing.T) {
 				}
 				require.Equal(t, why, c.result.Reason, "%s, seed %d: %v", name, seed, c.result)
 			}
+		}
+	}
+}
+
+// TestLastWordsAreNotOvertaken: of a client that was in the dark until its kick has lingered, the last words alone say why. The link's goodbye doesn't overtake them on a path
+// of much jitter, though others' packets that the server no longer knows come in meanwhile.
+func TestLastWordsAreNotOvertaken(t *testing.T) {
+	for name, link := range links() {
+		for seed := range uint64(30) {
+			var kicked *Conn
+			w := newTown(t, seed, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 200 * time.Millisecond}, Config{Link: link, Joined: func(c *Conn) { kicked = c }})
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && kicked != nil })
+			w.dark(0, true, true)
+			kicked.CloseWithReason("out with you")
+			for end := w.now.Add(1900 * time.Millisecond); w.now.Before(end); {
+				w.step()
+			}
+			w.dark(0, true, false)
+			w.until("told", func() bool {
+				w.server.server.receive(w.server.Now(), netip.MustParseAddrPort("10.9.9.9:9"), make([]byte, 30))
+				return c.result != nil
+			})
+			require.Equal(t, "out with you", c.result.Reason, "%s, seed %d: %v", name, seed, c.result)
 		}
 	}
 }

@@ -139,7 +139,9 @@ func slotsFreedByClosed(t *testing.T, link Link, inSlots func(*Driver) int) {
 			}
 			tick()
 		}
-		tick()
+		for range 20 {
+			tick()
+		}
 		require.Zero(t, inSlots(server))
 		require.NoError(t, closeAll(own))
 	}

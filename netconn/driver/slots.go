@@ -24,14 +24,18 @@ type slotServer[M serverMachine] struct {
 	m     M
 	conns []*Conn // by slot
 	at    time.Duration
-	parts bool // a connection had ended in the last tick, and has its slot still
+	parts bool // a connection has ended, and has its slot still
+
+	request int // size of the packet that a new client begins with
 }
 
-// receive frees those slots for who comes from an address without one, perhaps a client that has left and is back at once.
+// receive frees those slots for a client that begins to connect, perhaps one that has left and is back at once.
 func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte) {
 	s.at = at
-	if s.parts && s.d.server.conn(from) == nil {
-		s.part(at, func(c *Conn) bool { return c.parted })
+	if s.parts && len(p) == s.request {
+		if c := s.d.server.conn(from); c == nil || c.parted {
+			s.part(at, func(c *Conn) bool { return c.parted })
+		}
 	}
 	s.m.Receive(at, from, p)
 }
@@ -39,8 +43,8 @@ func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 // tick frees the slots of connections that have ended, and runs the handshake's timeouts.
 func (s *slotServer[M]) tick(at time.Duration) {
 	s.at = at
-	if s.d.parted > 0 {
-		s.part(at, (*Conn).parts)
+	if s.parts || s.d.parted > 0 {
+		s.part(at, func(c *Conn) bool { return c.parts(at) })
 	}
 	s.m.Tick(at)
 }
@@ -58,12 +62,19 @@ func (s *slotServer[M]) part(at time.Duration, may func(*Conn) bool) {
 	}
 }
 
-// parts reports whether the link's own goodbye may leave: the connection had ended in the last tick. In the same flush the goodbye could overtake the connection's last
-// words, and whoever gets it reads nothing more.
-func (c *Conn) parts() bool {
-	before := c.parted
-	c.parted = c.Closed()
-	return c.parted && (before || c.driver.ended)
+// goodbyeAfter is how long after a connection's end the link's own goodbye leaves. Earlier it could overtake the connection's last words, and whoever gets it reads
+// nothing more.
+const goodbyeAfter = 250 * time.Millisecond
+
+// parts reports whether the link's own goodbye may leave.
+func (c *Conn) parts(at time.Duration) bool {
+	switch {
+	case !c.Closed():
+		return false
+	case !c.parted:
+		c.parted, c.partedAt = true, at
+	}
+	return at-c.partedAt >= goodbyeAfter || c.driver.ended
 }
 
 // join makes the connection of a client that has got a slot. The caller starts it. It returns nil when the settings are impossible, or when the game
@@ -130,7 +141,7 @@ func (c *slotClient[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 
 func (c *slotClient[M]) tick(at time.Duration) {
 	c.at = at
-	if c.conn != nil && c.conn.parts() || c.d.ended {
+	if c.conn != nil && c.conn.parts(at) || c.d.ended {
 		c.failed = c.failed || c.d.ended // its own game has ended the dial
 		c.m.Disconnect(at)
 		c.conn = nil

@@ -10,7 +10,7 @@ import (
 
 func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
 	s.Counters.Requests++
-	if len(p) != requestBytes {
+	if len(p) != RequestBytes {
 		s.Counters.BadSize++
 		return
 	}

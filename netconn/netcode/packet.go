@@ -169,7 +169,7 @@ func (c *challenge) open(a cipher.AEAD, seq uint64, b []byte) error {
 	return nil
 }
 
-// request is the packet that a client begins with: b is requestBytes long.
+// request is the packet that a client begins with: b is RequestBytes long.
 func appendRequest(b []byte, p *public) []byte {
 	b = append(b, byte(typeRequest))
 	b = append(b, version...)

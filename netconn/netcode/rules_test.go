@@ -112,7 +112,7 @@ func TestServerRefusals(t *testing.T) {
 		require.NoError(t, pub.read(token(t, 1, nil)))
 		return newSealer(&pub.c2s, 7).seal(typ, 1<<20, make([]byte, Headroom+n, Headroom+n+Tailroom))
 	}
-	short := requestOf(t, token(t, 1, nil))[:requestBytes-1]
+	short := requestOf(t, token(t, 1, nil))[:RequestBytes-1]
 	for _, v := range []struct {
 		name      string
 		mapped    bool // the client has shown its token

@@ -21,13 +21,13 @@ const (
 	ConnectTokenBytes = 2048
 	MaxServers        = 32
 	MaxPayload        = 1200
+	RequestBytes      = 1 + versionBytes + 8 + 8 + tokenNonceBytes + privateBytes // the packet that a client begins with
 
 	macBytes          = 16
 	versionBytes      = 13
 	privateBytes      = 1024
 	challengeBytes    = 300
 	tokenNonceBytes   = 24
-	requestBytes      = 1 + versionBytes + 8 + 8 + tokenNonceBytes + privateBytes
 	challengePad      = challengeBytes - macBytes - 8 - UserDataBytes
 	v4, v6            = 1, 2 // address types
 	tokenPrivateStart = versionBytes + 8 + 8 + 8 + tokenNonceBytes
