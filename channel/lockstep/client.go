@@ -64,7 +64,7 @@ type client struct {
 	maxInput   int
 
 	hashNext     int64
-	differs      int64 // the first turn known whose hash differs
+	differs      Event // of the first turn known whose hash differs
 	desynced     bool  // that was told, in this session
 	unhashed     bool  // its hashes aren't waited for until one comes
 	unhashedTold bool

@@ -142,9 +142,9 @@ func (h *Host) found(b *ballot) {
 	for m := h.judge.wrong(b); m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
-		if bit := uint64(1) << p; !c.desynced && (h.differing&bit == 0 || b.turn < c.differs) {
+		if bit := uint64(1) << p; !c.desynced && (h.differing&bit == 0 || b.turn <= c.differs.Value) {
 			h.differing |= bit
-			c.differs = b.turn
+			c.differs = Event{Kind: Desynced, Player: p, Value: b.turn, Got: h.judge.row(b.turn)[p], Want: b.want}
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (h *Host) tell() {
 	}
 	for m := h.differing; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
-		if c := &h.clients[p]; h.settled >= c.differs && (c.state == absent || h.nextHash(p) >= c.differs) {
+		if c := &h.clients[p]; h.settled >= c.differs.Value && (c.state == absent || h.nextHash(p) >= c.differs.Value) {
 			h.tellDesync(p)
 		}
 	}
@@ -177,8 +177,8 @@ func (h *Host) tellDesync(player int) {
 	h.differing &^= 1 << player
 	c.desynced = true
 	h.stats.Desyncs++
-	h.parts.begin(c.differs)
-	h.push(Event{Kind: Desynced, Player: player, Value: c.differs, Got: h.judge.row(c.differs)[player], Want: h.judge.ballot(c.differs).want})
+	h.parts.begin(c.differs.Value)
+	h.push(c.differs)
 }
 
 func (h *Host) tellSplit(b *ballot) {

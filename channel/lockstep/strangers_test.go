@@ -149,6 +149,7 @@ func TestOneHashIsMissing(t *testing.T) {
 	}{
 		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 61 + hashWindow, "", "desync 1 at 62"},
 		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
+		{1, 62, 62 + hashWindow + 1, "shows when it is about to be forgotten", "desync 1 at 62"},
 	} {
 		w := newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
 		w.start()
@@ -163,6 +164,10 @@ func TestOneHashIsMissing(t *testing.T) {
 			p.corrupt = -1
 			w.connect(1, 0)
 			p.frozen = true
+		case "shows when it is about to be forgotten":
+			p.hides = 62
+			w.until("end", time.Minute, func() bool { return w.host.Turn() == c.hides+hashWindow })
+			w.host.takeHashes(1, &input{firstHash: c.hides, hashes: make([]byte, 8)})
 		case "dropped":
 			require.NoError(t, w.host.Drop(w.now, 1))
 		}
