@@ -393,6 +393,13 @@ func TestOverBudget(t *testing.T) {
 	huge := append([]byte{0xfd, 1}, make([]byte, 253)...)
 	in := input{life: p.life, first: tb.host.clients[0].received, hold: noHold, executed: p.next}
 	require.ErrorIs(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{huge, huge})), ErrOversize)
+
+	from := in.first // behind a gap they are kept, and forgotten when it is filled
+	in.first++
+	require.NoError(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{huge})))
+	in.first = from
+	require.NoError(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{nil})))
+	require.Equal(t, from+1, tb.host.clients[0].received)
 }
 
 // TestInputsTooLateAreCounted: each turn's commands once that come behind its turn, also when those of later turns are there before them.
