@@ -213,7 +213,7 @@ func (c *Conn) sendCopies(copies int) {
 	twice := c.flow.lossNews && copies > 1 && c.pending > 0
 	c.flow.lossNews = false
 	more := c.sendPacket(copies, false) || twice
-	for extra := copies; more && extra > 0 && !c.windowFull() && c.IsNetReady() && !c.Closed(); extra-- {
+	for extra := copies; more && extra > 0 && !c.bunchesFull(0) && c.IsNetReady() && !c.Closed(); extra-- {
 		c.startPacket()
 		more = c.sendPacket(copies, twice)
 		twice = false

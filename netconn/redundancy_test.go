@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -306,4 +307,32 @@ func TestOneCopyInAPacket(t *testing.T) {
 		h.packet(0, false)
 		require.Equal(t, before, c.Counters.Copies, "at the same moment")
 	}
+}
+
+// TestCopiesOfASmallWindow: large bunches have all their copies, too, where acks of what the peer sends in each tick fill the window.
+func TestCopiesOfASmallWindow(t *testing.T) {
+	const copies = 2
+	l := newLab(t, both(netsim.Settings{Lag: 150 * time.Millisecond}), 1, func(i int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.PacketWindow, c.NetSpeed = 16, 10_000_000
+		if i == 0 {
+			c.Redundancy.Copies = copies
+		}
+	})
+	l.tick = 5 * time.Millisecond
+	l.join()
+	ch, back := l.open(0), l.open(1)
+	_, err := back.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	n, sent, before := 0, uint64(0), l.conns[0].Counters.Copies
+	l.run(10*time.Second, func() {
+		if n++; n%20 == 0 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+			sent++
+		}
+		_, _ = back.SendBunch(&bunch.Out{Data: []byte{2}})
+	})
+	require.Greater(t, l.conns[0].Counters.Copies-before, copies*sent*19/20)
 }
