@@ -13,7 +13,7 @@ import (
 // use. 0 and 1 are one core, without another goroutine. Steady use allocates nothing.
 //
 // A core takes 60 to 110 us to begin. So the other goroutines wait for the next Run when they have done their part, for 100 us, and begin it at once; then
-// they end. They use their cores meanwhile, and leave them to any other goroutine that can run.
+// they end. They use their cores meanwhile, and leave them to any other goroutine that can run. A Run whose calls have all returned doesn't wait for those that haven't begun.
 //
 //	world := actorrep.NewServer(actorrep.Config{Parallel: driver.Cores(4)})
 type Cores int
@@ -23,9 +23,8 @@ func (c Cores) Workers() int { return max(1, int(c)) }
 
 // Run calls f(0, ...) to f(n-1, ...) and returns when all have returned. Each core has its share of the calls, those one after another, so that in the next Run
 // it has what is in its cache; then it takes calls of others that are late. worker is 0 to Workers-1, and 0 on the calling goroutine. When a call of f panics,
-// Run panics on the calling goroutine, once no
-// other call is in progress; calls that haven't begun are left out. On several cores its value is an error with the first panic's value and stack. If that
-// value is an error, errors.Is and errors.As find it.
+// Run panics on the calling goroutine, once no other call is in progress; calls that haven't begun are left out. On several cores its value is an error with
+// the first panic's value and stack. If that value is an error, errors.Is and errors.As find it.
 func (c Cores) Run(n int, f func(i, worker int)) { c.run(n, f, c.Workers()) }
 
 // inOrder is Run, but that each core takes the next call of all when it has done its last one.
@@ -49,17 +48,21 @@ func (c Cores) run(n int, f func(i, worker int), spans int) {
 	w.running.Add(workers - 1)
 	starts := false
 	for _, o := range w.others[:workers-1] {
-		if !o.state.CompareAndSwap(waiting, working) {
-			o.state.Store(working)
+		if !o.state.CompareAndSwap(waiting, wanted) {
+			o.state.Store(wanted)
 			starts = true
 			go o.run()
 		}
 	}
 	if starts {
-		w.running.Add(1)
-		go w.last() // another core takes the goroutine that was started last only after a pause, so this one does nothing
+		go last()
 	}
 	w.do(0)
+	for _, o := range w.others[:workers-1] {
+		if o.state.CompareAndSwap(wanted, waiting) { // there is nothing left for it
+			o.done()
+		}
+	}
 	for began := time.Now(); w.busy.Load() > 0 && time.Since(began) < linger; {
 		runtime.Gosched() // a goroutine that is woken may go on on another core
 	}
@@ -71,6 +74,9 @@ func (c Cores) run(n int, f func(i, worker int), spans int) {
 		panic(failed)
 	}
 }
+
+// last does nothing: another core takes the goroutine that was started last only after a pause.
+func last() {}
 
 // linger is how long the goroutines of a Run wait for each other, or for the next one, before they give up their cores.
 const linger = 100 * time.Microsecond
@@ -86,15 +92,18 @@ type other struct {
 // States of other.
 const (
 	gone    = iota // has no goroutine
-	working        // in a Run
-	waiting        // for the next Run
+	waiting        // for the next Run, or its goroutine hasn't begun
+	wanted         // by a Run
+	working        // in it
 )
 
 func newOther(w *work, worker int) *other {
 	o := &other{work: w, worker: worker}
 	o.run = func() {
 		for again := true; again; again = o.wait() {
-			o.help()
+			if o.state.CompareAndSwap(wanted, working) {
+				o.help()
+			}
 		}
 	}
 	return o
@@ -105,11 +114,15 @@ func (o *other) help() {
 	next := int32(gone) // when a call of f ends the goroutine
 	defer func() {
 		o.state.Store(next)
-		o.work.busy.Add(-1)
-		o.work.running.Done()
+		o.done()
 	}()
 	o.work.do(o.worker)
 	next = waiting
+}
+
+func (o *other) done() {
+	o.work.busy.Add(-1)
+	o.work.running.Done()
 }
 
 // wait waits for the next Run, and reports whether it came.
@@ -150,9 +163,7 @@ func takeWork() *work {
 	defer works.Unlock()
 	n := len(works.free)
 	if n == 0 {
-		w := &work{}
-		w.last = w.running.Done
-		return w
+		return &work{}
 	}
 	w := works.free[n-1]
 	works.free = works.free[:n-1]
@@ -174,9 +185,8 @@ type work struct {
 	divided int                       // so many of spans are used
 	failed  atomic.Pointer[workPanic] // the first call that panicked
 	running sync.WaitGroup
-	busy    atomic.Int64 // others that are working
+	busy    atomic.Int64 // others that are wanted, or work
 	others  []*other
-	last    func() // what the goroutine does that is started after them
 }
 
 // span is calls of f one after another. Each is in cache lines of its own.
