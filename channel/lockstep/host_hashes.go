@@ -23,13 +23,34 @@ func (h *Host) Judge(turn int64, sums ...uint64) error {
 	}
 	b.state, b.want, b.judged = agreed, hash, true
 	h.parts.judged(turn, sums)
-	for m := b.sent &^ h.judge.same(b, hash); m != 0; m &= m - 1 {
-		h.clients[bits.TrailingZeros64(m)].overruled = true
-	}
-	h.found(b)
+	h.overrule(b)
 	h.tell()
 	h.compareParts()
 	return nil
+}
+
+// overrule notes whose hashes differ from what Judge said of b's turn. From then on their votes don't count, whatever was decided by them.
+func (h *Host) overrule(b *ballot) {
+	wrong := h.judge.wrong(b)
+	for m := wrong; m != 0; m &= m - 1 {
+		h.clients[bits.TrailingZeros64(m)].overruled = true
+	}
+	for m := h.differing; m != 0; m &= m - 1 {
+		if p := bits.TrailingZeros64(m); h.clients[p].differs.Value >= b.turn {
+			h.differing &^= 1 << p
+		}
+	}
+	h.found(b)
+	for turn := b.turn + 1; turn <= h.judge.newest; turn++ {
+		o := h.judge.ballot(turn)
+		if o.voters&wrong != 0 && !o.judged {
+			o.voters &^= wrong
+			o.state = undecided
+		}
+		if h.judge.decide(o); o.state == agreed {
+			h.found(o)
+		}
+	}
 }
 
 // openBallot begins to collect the hashes of the turn just completed, and ends the wait for those of an old one, but for those of
@@ -110,9 +131,12 @@ func (h *Host) takeHashes(player int, in *input) {
 		h.stats.HashesCompared++
 		c.unhashed = false
 		h.judge.vote(b, player, binary.LittleEndian.Uint64(in.hashes[i:]))
-		if b.state == agreed {
+		switch {
+		case b.judged && !c.overruled && h.judge.wrong(b)>>player&1 != 0:
+			h.overrule(b)
+		case b.state == agreed:
 			h.found(b)
-		} else {
+		default:
 			h.decide(b)
 		}
 	}

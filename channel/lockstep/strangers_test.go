@@ -174,14 +174,18 @@ func TestOneHashIsMissing(t *testing.T) {
 		w.until("report", time.Minute, func() bool { return w.host.Stats().Desyncs > 0 })
 		require.LessOrEqual(t, w.host.Turn(), c.end)
 		w.playTo(w.host.Turn()+10, time.Minute)
-		var told []string
-		for _, e := range w.events {
-			if _, e, _ = strings.Cut(e, ":"); strings.HasPrefix(e, "desync ") || strings.HasPrefix(e, "split ") {
-				told = append(told, e)
-			}
-		}
-		require.Equal(t, c.told, strings.Join(told, ","), "%+v", c)
+		require.Equal(t, c.told, strings.Join(w.differences(), ","), "%+v", c)
 	}
+}
+
+// differences are the Desynced and Split events.
+func (w *world) differences() (told []string) {
+	for _, e := range w.events {
+		if _, e, _ = strings.Cut(e, ":"); strings.HasPrefix(e, "desync ") || strings.HasPrefix(e, "split ") {
+			told = append(told, e)
+		}
+	}
+	return told
 }
 
 // proved is a Transport to a peer that has proved who it is.
@@ -463,6 +467,37 @@ func TestTwoPlayersCannotBeJudged(t *testing.T) {
 	w.connect(0, w.players[0].peer.Turn())
 	w.playTo(150, time.Minute)
 	require.Zero(t, w.host.Stats().Splits, "what they said before doesn't count: %v", w.events)
+}
+
+// TestWhoIsOverruledCountsNoLonger: what Judge says of a turn holds for later ones that were begun before, and for who hasn't been told yet.
+func TestWhoIsOverruledCountsNoLonger(t *testing.T) {
+	for _, c := range []struct {
+		players int
+		judged  int64 // 0: the last turn executed when a Split is told
+		told    string
+	}{{3, 62, "desync 0 at 62,desync 2 at 62"}, {2, 62, "desync 1 at 62"}, {2, 0, "split 1 at 62,desync 1 at 63"}} {
+		w := newWorld(t, 10, config(c.players), netsim.Settings{Lag: 20 * ms})
+		w.start()
+		w.players[c.players-1].corrupt = 62
+		if c.players == 3 {
+			w.players[0].corrupt, w.players[1].hides = 62, 60
+			w.playTo(80, time.Minute)
+			require.NotZero(t, w.host.differing, "the two would have the third named")
+		}
+		w.until("turn", time.Minute, func() bool {
+			honest := w.players[c.players-2].peer.Turn() - 1
+			if c.judged == 0 && w.host.Stats().Splits > 0 && w.host.judge.ballot(honest).state == undecided {
+				c.judged = honest
+			}
+			return c.judged > 0 && c.judged <= honest
+		})
+		require.NoError(t, w.host.Judge(c.judged, w.hashes[c.judged]))
+		if p := w.players[1]; c.players == 3 {
+			p.hides, p.peer.hashNext, p.peer.hashSent = 0, 60, 60
+		}
+		w.playTo(140, time.Minute)
+		require.Equal(t, c.told, strings.Join(w.differences(), ","))
+	}
 }
 
 // TestHostHitch: a host that slept for a minute drops nobody.
