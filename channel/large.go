@@ -148,7 +148,7 @@ func (ch *Channel) queue() *turns {
 // mayJoin reports whether there is room for one more part of a payload, which has just come. Until memory is short, everybody's are taken; then those of one
 // channel, served, whose payload finds room for whatever is still to come.
 func (t *Table) mayJoin(ch *Channel, in *bunch.In) bool {
-	if ch == t.served || t.served == nil && in.Reliable {
+	if ch == t.served || t.served == nil {
 		return true
 	}
 	_, more := ch.joinCost(in)
@@ -187,7 +187,7 @@ func (ch *Channel) growAssembly(in *bunch.In) {
 	r.joining += int32(more)
 	t.held += more
 	t.joining += more
-	if t.served == nil && in.Reliable {
+	if t.served == nil {
 		t.served = ch
 	}
 	if a := &r.assembly; bytes > a.Cap() {

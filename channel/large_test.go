@@ -309,38 +309,38 @@ func TestBeginsOncePerPayload(t *testing.T) {
 	}
 }
 
-// TestUnreliablePartsAreRefused: where memory is full, an unreliable bunch of several parts is lost, and the packet counts as refused.
+// TestUnreliablePartsAreRefused: where memory is full, the parts of one payload are taken, reliable or not. Of a further one they are lost, and the packet counts as refused.
 func TestUnreliablePartsAreRefused(t *testing.T) {
 	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
 	s.accepts(header(1, 1, stubGame, opening), "")
-	before := s.table.Counters
-	half := s.table.cfg.MaxMemory / 2
-	full := half - joinCost(bunch.MaxPayload) - joinCost(500)
-	s.table.held += full + 1 - s.table.held
+	s.accepts(header(3, 1, stubGame, opening), "")
+	full := s.table.cfg.MaxMemory/2 - joinCost(bunch.MaxPayload)
+	s.table.held = full
+	first := func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true }
 	part := bunch.Header{ChIndex: 1, Partial: true, PartialInitial: true}
-	nak, err := s.receive(part, string(make([]byte, 500)))
-	require.NoError(t, err)
-	require.True(t, nak)
-	require.Equal(t, before.MemoryFull+1, s.table.Counters.MemoryFull)
-	require.Equal(t, before.Refused+1, s.table.Counters.Refused)
-	s.table.held--
+	refused := func(h bunch.Header, n int) {
+		before := s.table.Counters
+		nak, err := s.receive(h, string(make([]byte, n)))
+		require.NoError(t, err)
+		require.True(t, nak)
+		require.Equal(t, before.MemoryFull+1, s.table.Counters.MemoryFull)
+		require.Equal(t, before.Refused+1, s.table.Counters.Refused)
+	}
 	s.accepts(part, string(make([]byte, 500)))
 	require.Equal(t, full+joinCost(500), s.table.held)
 	require.Equal(t, joinCost(500), s.table.joining)
-	require.Nil(t, s.table.served, "it comes in two packets or never")
+	refused(header(3, 2, stubGame, first), 500)
+	s.accepts(bunch.Header{ChIndex: 1, Partial: true, PartialFinal: true}, string(make([]byte, 500)))
+	require.Len(t, s.got, 1)
+	require.Equal(t, full, s.table.held)
 
-	reliable := header(1, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true })
-	s.accepts(reliable, "one")
-	require.Same(t, s.table.Channel(1), s.table.served)
-	s.table.held -= openRoom
-	s.accepts(header(3, 1, stubGame, opening), "")
-	s.table.held += openRoom
-	before = s.table.Counters
-	nak, err = s.receive(header(3, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true }), string(make([]byte, 800)))
-	require.NoError(t, err)
-	require.True(t, nak)
-	require.Equal(t, before.MemoryFull+1, s.table.Counters.MemoryFull)
-	require.Equal(t, before.Refused+1, s.table.Counters.Refused)
+	s.accepts(header(3, 2, stubGame, first), "one")
+	require.Same(t, s.table.Channel(3), s.table.served)
+	refused(part, 500)
+	s.table.held -= joinCost(500) - 1
+	refused(part, 500)
+	s.table.held--
+	s.accepts(part, string(make([]byte, 500)))
 }
 
 // TestWhatPartsCount: what a payload counts covers its buffer, however it grows, and never more than the largest payload.

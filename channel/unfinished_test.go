@@ -70,6 +70,7 @@ func TestUnfinishedWaitForLatePackets(t *testing.T) {
 func TestNoHoleInUnreliablePayloads(t *testing.T) {
 	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
 	s.accepts(header(1, 1, stubGame, opening), "")
+	s.accepts(header(3, 1, stubGame, func(h *bunch.Header) { h.Open, h.Partial, h.PartialInitial = true, true, true }), "the one that is served")
 	part := func(initial, final bool) bunch.Header {
 		return bunch.Header{ChIndex: 1, Partial: true, PartialInitial: initial, PartialFinal: final}
 	}

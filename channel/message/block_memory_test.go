@@ -108,6 +108,40 @@ func TestBlockWithoutRoom(t *testing.T) {
 	require.Zero(t, x.in.Held())
 }
 
+// TestBlockWithoutRoomInSmallPackets: so is one whose fragments take several packets, though there is no memory for the parts of one either.
+func TestBlockWithoutRoomInSmallPackets(t *testing.T) {
+	p := netconn.Bunchnet()
+	p.Bunch.MaxPacket = 300
+	var failed, broken []error
+	out := message.BlocksConfig{Failed: func(_ int64, err error) { failed = append(failed, err) }}
+	in := message.BlocksConfig{Broken: func(_ int64, err error) { broken = append(broken, err) }}
+	x := newTransferIn(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 3, p, bucket, out, in, func(c *netconn.Config) { c.MaxMemory = 256 << 10 })
+	for range 20 {
+		x.step(16 * time.Millisecond)
+	}
+	other := x.conns[1].Table().Channel(x.messages.Index())
+	taken := 0
+	for other.Hold(16) == nil {
+		taken += 16
+	}
+	_, err := x.out.Send(data(1, 10*896))
+	require.NoError(t, err)
+	for x.now < 5*time.Second && len(failed) == 0 {
+		x.step(16 * time.Millisecond)
+	}
+	require.Len(t, failed, 1)
+	require.Len(t, broken, 1)
+	require.ErrorIs(t, failed[0], message.ErrRoom)
+	require.ErrorIs(t, broken[0], message.ErrRoom)
+	other.Release(taken)
+	_, err = x.out.Send(data(1, 10*896))
+	require.NoError(t, err)
+	for len(x.received) == 0 {
+		x.step(16 * time.Millisecond)
+		require.Less(t, x.now, 10*time.Second)
+	}
+}
+
 // TestBlocksOfTheDefaults: the figures in the doc of Blocks.
 func TestBlocksOfTheDefaults(t *testing.T) {
 	for memory, largest := range map[int]int{8 << 20: 2_550_000, 64 << 20: 20_500_000} {
