@@ -66,7 +66,6 @@ func (h *Host) openBallot(turn int64) {
 	if b := h.judge.ballot(turn - h.cfg.hashPatience()); b != nil {
 		h.waitNoLonger(b)
 	}
-	h.tell()
 }
 
 // waitNoLonger ends the wait for b's hashes.

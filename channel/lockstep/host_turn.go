@@ -115,6 +115,7 @@ func (h *Host) push(e Event) {
 // complete makes the turn being collected part of the log.
 func (h *Host) complete(now time.Duration, substituted uint64) {
 	h.decideDelay()
+	h.tell()
 	t := &h.turn
 	t.N, t.Delay, t.Events, t.Substituted, t.present = h.log.next, h.delay, h.events, substituted, 0
 	for m := h.active; m != 0; m &= m - 1 {

@@ -149,6 +149,7 @@ func TestLateTurns(t *testing.T) {
 	h, err := NewHost(config(2), nil)
 	require.NoError(t, err)
 	h.openBallot(1 << 50)
+	h.tell()
 	require.Equal(t, int64(1<<50+1), h.settled)
 }
 

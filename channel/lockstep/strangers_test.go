@@ -147,7 +147,7 @@ func TestOneHashIsMissing(t *testing.T) {
 		hides, end int64
 		then, told string
 	}{
-		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 61 + hashWindow, "", "desync 1 at 62"},
+		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 62 + hashWindow, "", "desync 1 at 62"},
 		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
 		{1, 62, 62 + hashWindow + 1, "shows when it is about to be forgotten", "desync 1 at 62"},
 	} {
@@ -467,6 +467,17 @@ func TestTwoPlayersCannotBeJudged(t *testing.T) {
 	w.connect(0, w.players[0].peer.Turn())
 	w.playTo(150, time.Minute)
 	require.Zero(t, w.host.Stats().Splits, "what they said before doesn't count: %v", w.events)
+
+	w = newWorld(t, 10, config(2), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[1].corrupt, w.players[1].hides = 62, 62
+	w.until("end", time.Minute, func() bool {
+		w.host.clients[1].away = 2 // it was substituted, so it is waited for
+		return w.host.Turn() == 62+hashWindow
+	})
+	w.host.takeHashes(1, &input{firstHash: 62, hashes: make([]byte, 8)})
+	w.playTo(w.host.Turn()+10, time.Minute)
+	require.Equal(t, []string{"split 1 at 62"}, w.differences(), "though the turn is forgotten as this one is complete")
 }
 
 // TestWhoIsOverruledCountsNoLonger: what Judge says of a turn holds for later ones that were begun before, and for who hasn't been told yet.
