@@ -148,7 +148,7 @@ func TestOneHashIsMissing(t *testing.T) {
 		then, told string
 	}{
 		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 62 + hashWindow, "", "desync 1 at 62"},
-		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
+		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "is judged of other turns, and shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
 		{1, 62, 62 + hashWindow + 1, "shows when it is about to be forgotten", "desync 1 at 62"},
 	} {
 		w := newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
@@ -158,6 +158,11 @@ func TestOneHashIsMissing(t *testing.T) {
 		w.playTo(80, time.Minute)
 		require.Zero(t, w.host.Stats().Desyncs, "%+v: %v", c, w.events)
 		switch c.then {
+		case "is judged of other turns, and shows":
+			for _, turn := range []int64{61, 70} {
+				require.NoError(t, w.host.Judge(turn, w.hashes[turn]))
+			}
+			fallthrough
 		case "shows":
 			p.hides, p.peer.hashNext, p.peer.hashSent = 0, c.hides, c.hides
 		case "anew":
