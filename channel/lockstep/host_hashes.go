@@ -165,7 +165,7 @@ func (h *Host) found(b *ballot) {
 	for m := h.judge.wrong(b); m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
-		if bit := uint64(1) << p; !c.desynced && (h.differing&bit == 0 || b.turn <= c.differs.Value) {
+		if bit := uint64(1) << p; !c.desynced && (h.differing&bit == 0 || b.turn < c.differs.Value) {
 			h.differing |= bit
 			c.differs = Event{Kind: Desynced, Player: p, Value: b.turn, Got: h.judge.row(b.turn)[p], Want: b.want}
 		}

@@ -210,6 +210,20 @@ func TestWhoBeginsAnewHidesNoSplit(t *testing.T) {
 		}
 	}
 	require.Contains(t, strings.Join(w.events, ","), "split 1 at 150")
+
+	w = newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	for _, p := range w.players[:2] {
+		p.hides = 61 // so that it isn't told yet when the third begins anew
+	}
+	w.players[1].corrupt = 62
+	w.players[2].lie = func(h uint64) uint64 { return h + uint64(w.players[2].g.turn/63) }
+	w.playTo(80, time.Minute)
+	w.connect(2, 0)
+	w.players[2].frozen = true
+	w.until("split", time.Minute, func() bool { return w.host.Stats().Splits > 0 })
+	w.playTo(w.host.Turn()+5, time.Minute)
+	require.Equal(t, []string{"split 1 at 62"}, w.differences())
 }
 
 // TestOldStamps: a player that echoes old stamps looks far away; it raises the delay by little.
