@@ -56,7 +56,8 @@ type Config struct {
 	// buffer is full.
 	CloseOnOverflow bool
 	// NeverReuseIndex gives every channel that this end opens a new index, for peers that restart the sequence of a
-	// reused one.
+	// reused one. An end remembers each index that its peer has used, in 32 bytes of its MaxMemory: less than 1.5 MiB have no room for all 16,383,
+	// and once they are used up every further open is refused, however few channels are open.
 	NeverReuseIndex bool
 	// FirstFree opens channels at the lowest free index, as Unreal's server does. Then only one end may open channels besides those of
 	// Static types: both would take the same index, which ends the connection. Default: a client takes odd indices
@@ -68,8 +69,8 @@ type Config struct {
 	// is acked.
 	StrictControl bool
 	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a former
-	// channel at the same index then isn't recognized, and may end the connection. Set NeverReuseIndex too, so that no index of this end's is
-	// used twice.
+	// channel at the same index, as a copy of one whose packet was refused, then isn't recognized: it may open the channel once more, leave one that never
+	// opens, or end the connection. Set NeverReuseIndex too, so that no index of this end's is used twice.
 	RestartSequence bool
 	// MaxQueuedControl bounds the bunches queued while the control channel is full, up to 1048576. Default 32768.
 	MaxQueuedControl int
