@@ -120,7 +120,7 @@ func (d *Driver) sendFinished() {
 func (d *Driver) flush() {
 	o := &d.out
 	defer o.reset() // after a panic, too: nothing is sent that isn't sealed, and nothing sealed twice
-	if o.raw && d.err == nil {
+	if o.raw && !d.failed {
 		cores := d.cfg.Parallel
 		if o.n <= fewToSeal {
 			cores = 1
@@ -146,7 +146,7 @@ func (d *Driver) send(n int) {
 	o := &d.out
 	batch := o.msgs[o.sent : o.sent+n]
 	o.sent += n
-	for len(batch) > 0 && d.err == nil {
+	for len(batch) > 0 && !d.failed {
 		n, err := d.socket.WriteBatch(batch)
 		batch = batch[n:]
 		if err == nil && n > 0 {

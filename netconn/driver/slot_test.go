@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 type text struct{ S string }
@@ -83,6 +84,37 @@ func TestNextInTheSlot(t *testing.T) {
 		return len(got) > 0 && q.Pending() == 0
 	})
 	require.Equal(t, []string{"for the second"}, got)
+}
+
+// TestRefusedHoldsNoSlot: a client that is told that the server is full, while its answer to a challenge is under way and finds a slot that has become free, gives that
+// slot back.
+func TestRefusedHoldsNoSlot(t *testing.T) {
+	for name, link := range map[string]Link{"netcode": Netcode{Key: netcode.Key{1}}, "salted": PlainSalted{}} {
+		accepted := 0
+		w := newTown(t, 1, netsim.Settings{Lag: 150 * time.Millisecond}, Config{Link: link, MaxConns: 1, Accepted: func(*Conn) { accepted++ }})
+		refused := func() (n uint64) {
+			for reason, count := range w.server.Refusals {
+				if reason == "server_full" {
+					n = count
+				}
+			}
+			return n
+		}
+		c := w.dial(Config{Link: link})
+		w.until("a challenge is under way", func() bool { return w.server.Counters.DatagramsOut > 0 })
+		w.set = netsim.Settings{}
+		other := w.dial(Config{Link: link})
+		w.until("another is told that there is no room", func() bool { return other.joined && refused() > 0 })
+		require.NoError(t, other.Close())
+		w.clients = w.clients[:1]
+		w.until("refused", func() bool { return c.result != nil })
+		require.ErrorIs(t, c.result.Err, ErrFull, name)
+		for range 30 {
+			w.step()
+		}
+		require.Equal(t, 2, accepted, "%s: its answer found the slot", name)
+		require.Zero(t, w.server.Len(), name)
+	}
 }
 
 // TestSlotsFreedByClosed: a connection that is ended by another's Closed, at whatever point of the tick, frees its slot too.

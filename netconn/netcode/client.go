@@ -290,6 +290,7 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 
 // next tries the token's next server, or fails.
 func (c *Client) next(now time.Duration) {
+	c.sayGoodbye()
 	if c.server+1 == len(c.token.servers) {
 		c.set(c.failure)
 		return
@@ -312,13 +313,18 @@ func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection or attempt. When the server may have given the client a slot, it sends ten disconnect packets.
-func (c *Client) Disconnect(time.Duration) {
+// sayGoodbye tells the server that this client leaves, if it may have a slot or get one by a response that is under way.
+func (c *Client) sayGoodbye() {
 	if c.state >= SendingResponse {
 		for range disconnectSent {
 			c.emit(typeDisconnect, c.buf[:Headroom])
 		}
 	}
+}
+
+// Disconnect ends the connection or attempt. When the server may have given the client a slot, it sends ten disconnect packets.
+func (c *Client) Disconnect(time.Duration) {
+	c.sayGoodbye()
 	if c.state > Disconnected {
 		c.set(Disconnected)
 	}

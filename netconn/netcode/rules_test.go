@@ -376,6 +376,10 @@ func TestLastSlotIsTakenOnce(t *testing.T) {
 	second.Receive(l.now, serverAddr, l.down.sent[0])
 	require.Equal(t, Denied, second.State())
 	require.Equal(t, Full, second.Denial())
+	for _, p := range h.up[2:] {
+		l.server.Receive(l.now, other, p)
+	}
+	require.EqualValues(t, disconnectSent, l.server.Counters.LateDisconnects, "it says that it leaves, as a later answer may have found a slot")
 }
 
 // TestSlots: each client has a slot of its own, the lowest that is free.

@@ -106,16 +106,22 @@ func (c *Client) Connect(now time.Duration, server netip.AddrPort) error {
 
 // Disconnect ends the connection, or the attempt.
 func (c *Client) Disconnect(time.Duration) {
-	if c.state >= SendingResponse {
-		p := c.out[:disconnectSize]
-		putFirst(p, c.prefix)
-		p[13] = byte(Closed)
-		c.frame.close(p, typeDisconnect)
-		for range disconnectCopies {
-			c.send(p)
-		}
-	}
+	c.sayGoodbye()
 	c.change(Disconnected)
+}
+
+// sayGoodbye tells the server that this client leaves, if it may have a slot or get one by a response that is under way.
+func (c *Client) sayGoodbye() {
+	if c.state < SendingResponse {
+		return
+	}
+	p := c.out[:disconnectSize]
+	putFirst(p, c.prefix)
+	p[13] = byte(Closed)
+	c.frame.close(p, typeDisconnect)
+	for range disconnectCopies {
+		c.send(p)
+	}
 }
 
 // SendPayload sends p[Headroom:]. It overwrites p[:Headroom], so that nothing has to be copied. It returns
@@ -231,6 +237,7 @@ func (c *Client) denied(p []byte) refusal {
 	}
 	c.Counters.Denied++
 	c.reason = Reason(p[13])
+	c.sayGoodbye()
 	c.change(Denied)
 	return accepted
 }

@@ -86,6 +86,7 @@ func TestFullAtResponse(t *testing.T) {
 	w.run(200 * time.Millisecond)
 	require.Equal(t, Connected, a.State())
 	require.Equal(t, []State{SendingRequest, SendingResponse, Denied}, b.states)
+	require.EqualValues(t, disconnectCopies, w.server.Counters.LateDisconnects, "it says that it leaves, as a later answer may have found a slot")
 }
 
 func TestTimeouts(t *testing.T) {
