@@ -84,7 +84,9 @@ func (l unrealHost) Accepted(_ netip.AddrPort, a handshake.Accept) bool {
 	l.begin(a.ClientSeq, a.ServerSeq)
 	return true
 }
-func (l unrealHost) Restarted(netip.AddrPort, handshake.Cookie) bool { return l.rng.IntN(2) == 0 }
+func (l unrealHost) Restarted(netip.AddrPort, handshake.Cookie, float64) bool {
+	return l.rng.IntN(2) == 0
+}
 
 // begin makes the connection.
 func (l *liarHost) begin(in, out uint16) {

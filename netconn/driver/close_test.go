@@ -83,7 +83,8 @@ func TestMovedConnectionsHaveTheirShare(t *testing.T) {
 		w.until("joined", func() bool { return c.joined })
 	}
 	s := w.server.server.(*unrealServer)
-	move := func(from, to netip.AddrPort) bool { return s.Restarted(to, s.byAddr[from].live.Cookie) }
+	made := 1e6 // when the challenge was made
+	move := func(from, to netip.AddrPort) bool { made++; return s.Restarted(to, s.byAddr[from].live.Cookie, made) }
 	require.True(t, move(at(1, 1), at(1, 9)), "within its address")
 	require.True(t, move(at(1, 9), at(2, 2)), "there is room")
 	require.True(t, move(at(2, 2), at(2, 2)), "it says so again")

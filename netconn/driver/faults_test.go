@@ -544,6 +544,36 @@ func TestMovedAgainInTheRestart(t *testing.T) {
 	}
 }
 
+// TestMovedBack: what a client sent at an address, and that arrives after the client has moved on, or back to the address before, leaves its connection where it is.
+func TestMovedBack(t *testing.T) {
+	for name, link := range map[string]Link{"4.27": PlainUnreal427(), "5.1": PlainUnreal51(), "5.3": PlainUnreal53()} {
+		for _, last := range []string{"10.1.0.0:1000", "10.3.0.9:1000"} {
+			w := newTown(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, Config{Link: link})
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 })
+			sent := &keep{Socket: c.socket, forward: true}
+			c.socket = sent
+			there := netip.MustParseAddrPort("10.3.0.1:1000")
+			for _, at := range []netip.AddrPort{there, netip.MustParseAddrPort(last)} {
+				if at != there {
+					c.socket = sent.Socket
+				}
+				w.move(0, at)
+				w.until("heard from there", func() bool { return w.server.conns[0].addr == at })
+				for range 50 { // so that the client knows it
+					w.step()
+				}
+			}
+			for _, m := range sent.sent {
+				w.server.server.receive(w.server.Now(), there, m.Buf)
+			}
+			require.Equal(t, last, w.server.conns[0].addr.String(), "%s: it went back", name)
+			w.move(0, there)
+			w.until("heard from there once more", func() bool { return w.server.conns[0].addr == there })
+		}
+	}
+}
+
 // TestMovedWhileConnecting: a client whose address changes at any time before it has joined joins all the same.
 func TestMovedWhileConnecting(t *testing.T) {
 	for after := time.Duration(0); after < 500*time.Millisecond; after += 16 * time.Millisecond {

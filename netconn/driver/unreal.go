@@ -196,15 +196,20 @@ func (s *unrealServer) roomToRefuse(a netip.Addr) bool {
 	return s.d.login && s.refused < maxRefused && s.turned.Room(a)
 }
 
-// Restarted is called by the handshake: a client has a new address. There must be room for it, as for a new client of that address.
-func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bool {
+// Restarted is called by the handshake: a client has a new address. There must be room for it, as for a new client of that address. What a client said there before it
+// moved on, and comes late, moves nothing.
+func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie, timestamp float64) bool {
 	p := s.byCookie[first]
 	if p == nil || p.conn.Closed() {
 		return false
 	}
 	old := s.byAddr[from]
 	if old == p {
+		p.live.Timestamp = max(p.live.Timestamp, timestamp)
 		return true
+	}
+	if !(timestamp > p.live.Timestamp) {
+		return false
 	}
 	places, was := s.placesOf(p), p.conn.addr
 	places.Remove(was.Addr())
@@ -219,7 +224,7 @@ func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bo
 		old.conn.LinkClosed(s.at, "another client took the address over")
 		s.drop(old)
 	}
-	p.conn.addr = from
+	p.conn.addr, p.live.Timestamp = from, timestamp
 	s.byAddr[from] = p
 	return true
 }

@@ -19,7 +19,7 @@ func (d *door) Accepted(from netip.AddrPort, _ handshake.Accept) bool {
 	return true
 }
 
-func (d *door) Restarted(netip.AddrPort, handshake.Cookie) bool { return false }
+func (d *door) Restarted(netip.AddrPort, handshake.Cookie, float64) bool { return false }
 
 func Example() {
 	here := netip.MustParseAddrPort("10.0.0.2:4000")

@@ -29,7 +29,7 @@ func (h *testHandler) Accepted(_ netip.AddrPort, a Accept) bool {
 	h.accepted, h.since = append(h.accepted, a), h.now
 	return true
 }
-func (h *testHandler) Restarted(_ netip.AddrPort, c Cookie) bool {
+func (h *testHandler) Restarted(_ netip.AddrPort, c Cookie, _ float64) bool {
 	h.restarts = append(h.restarts, c)
 	return len(h.accepted) > 0 && h.accepted[0].Cookie == c
 }

@@ -103,7 +103,7 @@ func (s *Server) askRestart(now time.Duration, to netip.AddrPort, client uint8, 
 // move takes the proof that the client of a connection has a new address. The Ack holds the first
 // cookie, as Unreal's does.
 func (s *Server) move(from netip.AddrPort, pk *Packet, limit int) {
-	if !s.cfg.Handler.Restarted(from, pk.FirstCookie) {
+	if !s.cfg.Handler.Restarted(from, pk.FirstCookie, pk.Timestamp) {
 		s.Counters.UnknownRestart++
 		return
 	}

@@ -18,9 +18,9 @@ type Handler interface {
 	// Accepted is called when a client has proved its address; the connection begins. If the address has a connection already, the client has
 	// started again and the old connection ends. Return false to refuse the client.
 	Accepted(from netip.AddrPort, a Accept) bool
-	// Restarted is called when the connection with that first cookie has moved to the address from. It may be called several times. Return false
-	// if there is no such connection.
-	Restarted(from netip.AddrPort, first Cookie) bool
+	// Restarted is called when the connection with that first cookie has moved to the address from. timestamp is that of the Challenge, as in Accept. It may be
+	// called several times. Return false if there is no such connection, or if a later Challenge made it or moved it: its client isn't there any more.
+	Restarted(from netip.AddrPort, first Cookie, timestamp float64) bool
 }
 
 // Accept is the result of a handshake.
