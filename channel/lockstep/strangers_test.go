@@ -149,7 +149,7 @@ func TestOneHashIsMissing(t *testing.T) {
 	}{
 		{0, 62, 64 + 2*16 + 16, "", "split 10 at 62,desync 1 at 63"}, {1, 60, 62 + hashWindow, "", "desync 1 at 62"},
 		{1, 62, 84, "shows", "desync 1 at 62"}, {1, 60, 84, "is judged of other turns, and shows", "desync 1 at 62"}, {1, 60, 84, "anew", "desync 1 at 62"}, {1, 60, 84, "dropped", "desync 1 at 62"},
-		{1, 62, 62 + hashWindow + 1, "shows when it is about to be forgotten", "desync 1 at 62"},
+		{1, 60, 62 + hashWindow, "is silent", "desync 1 at 62"}, {1, 62, 62 + hashWindow + 1, "shows when it is about to be forgotten", "desync 1 at 62"},
 	} {
 		w := newWorld(t, 4, config(3), netsim.Settings{Lag: 20 * ms})
 		w.start()
@@ -169,6 +169,8 @@ func TestOneHashIsMissing(t *testing.T) {
 			p.corrupt = -1
 			w.connect(1, 0)
 			p.frozen = true
+		case "is silent":
+			p.offline = true
 		case "shows when it is about to be forgotten":
 			p.hides = 62
 			w.until("end", time.Minute, func() bool { return w.host.Turn() == c.hides+hashWindow })
