@@ -185,6 +185,18 @@ func (w *World) compareAll() {
 		c.popped[i] = nil
 	}
 	c.popped = c.popped[:0]
+	w.tellListener()
+}
+
+// tellListener tells of the actors that have changed, when all are compared: the listener may change anything.
+func (w *World) tellListener() {
+	for _, b := range w.moved {
+		if b.world == w {
+			w.listener.ActorChanged(b.self)
+		}
+	}
+	clear(w.moved)
+	w.moved = w.moved[:0]
 }
 
 // batched is how many actors are compared, and then have their views told, one after another. Before each of these what it needs is read for the whole
@@ -343,9 +355,6 @@ func (c *compares) finish(w *World, parted bool) {
 		}
 		for i := range batch {
 			it := &batch[i]
-			if it.b.world != w { // whoever was told of another one has destroyed it
-				continue
-			}
 			if it.marked = it.compared && c.marks; it.marked && w.quiet(it) {
 				w.Counters.Compared++
 				if it.changed != 0 {
@@ -357,7 +366,9 @@ func (c *compares) finish(w *World, parted bool) {
 				w.compare(it)
 				w.locate(batch[i:i+1], 0)
 			}
-			w.finish(it)
+			if w.finish(it) {
+				w.moved = append(w.moved, it.b)
+			}
 		}
 	}
 	clear(c.list)
@@ -462,7 +473,9 @@ func (w *World) compareNow(b *Base) {
 	it := []comparison{{b: b}}
 	w.compare(&it[0])
 	w.locate(it, 0)
-	w.finish(&it[0])
+	if w.finish(&it[0]) {
+		w.listener.ActorChanged(b.self)
+	}
 }
 
 // compare finds one actor's changes. It changes nothing but the actor and it.
@@ -532,8 +545,8 @@ func (w *World) locate(batch []comparison, worker int) {
 	clear(a.actors[:n])
 }
 
-// finish does what one actor's compare means for the World.
-func (w *World) finish(it *comparison) {
+// finish does what one actor's compare means for the World, and reports whether the listener is to be told.
+func (w *World) finish(it *comparison) (moved bool) {
 	b := it.b
 	w.Counters.Compared++
 	if it.unfit != 0 {
@@ -548,7 +561,7 @@ func (w *World) finish(it *comparison) {
 		}
 	}
 	if it.changed == 0 {
-		return
+		return false
 	}
 	w.Counters.Changed++
 	if r := b.rep; !it.marked || r.sleeps {
@@ -560,9 +573,7 @@ func (w *World) finish(it *comparison) {
 	if len(w.onValues) > 0 {
 		w.found = append(w.found, b)
 	}
-	if w.listener != nil && b.parent == nil && !it.stays {
-		w.listener.ActorChanged(b.self)
-	}
+	return w.listener != nil && b.parent == nil && !it.stays
 }
 
 // The adaptive frequency is Unreal's: slowest after seven seconds without a change. After a change the next compare comes

@@ -196,6 +196,70 @@ func TestCoresTellOfActorsThatGo(t *testing.T) {
 	}
 }
 
+// meddler is a Relevancy that does something to another actor when it is told of one.
+type meddler struct {
+	*list
+	told int
+	do   func(nth int)
+}
+
+func (m *meddler) ActorChanged(Actor) {
+	m.told++
+	m.do(m.told - 1)
+}
+
+// TestListenersMeddle: a Relevancy that is told of a changed actor may destroy, change and spawn others and have them sleep, whether they are compared every Step
+// or at their frequency; what comes of it is the same on any number of cores.
+func TestListenersMeddle(t *testing.T) {
+	const n = 3 * batched
+	for name, options := range map[string][]ClassOption{"polled": nil, "scheduled": {UpdateFrequency(30)}} {
+		for what, do := range map[string]func(w *World, other *place){
+			"destroys": func(w *World, other *place) { _ = w.Destroy(other) },
+			"sleep":    func(_ *World, other *place) { _ = other.SetDormant(true) },
+			"changes":  func(_ *World, other *place) { other.N++ },
+			"spawns":   func(w *World, _ *place) { _ = w.Spawn(&place{}) },
+		} {
+			play := func(cores driver.Cores) (told int, counters Counters) {
+				m := &meddler{do: func(int) {}}
+				w := NewServer(Config{Parallel: cores, Relevancy: func(w *World) Relevancy {
+					m.list = newList(w)
+					return m
+				}})
+				w.CompareOnCoresFrom(0)
+				require.NoError(t, w.Register("place", (*place)(nil), options...))
+				for range 2 {
+					c := NewClient(Config{})
+					require.NoError(t, c.Register("place", (*place)(nil)))
+					addLane(t, w, c)
+				}
+				var all []*place
+				for range n {
+					all = append(all, &place{})
+					require.NoError(t, w.Spawn(all[len(all)-1]))
+				}
+				w.Step(time.Second)
+				m.told = 0
+				m.do = func(nth int) { do(w, all[(nth+n/2)%n]) } // the first of those that the game doesn't change
+				for i := range 3 {
+					for _, a := range all[:n/2] {
+						a.N++
+					}
+					w.Step(time.Duration(2+i) * time.Second)
+					w.Consistent(t)
+				}
+				return m.told, w.Counters
+			}
+			told, counters := play(1)
+			require.NotZero(t, told)
+			for _, cores := range []driver.Cores{2, 4} {
+				alike, counted := play(cores)
+				require.Equal(t, told, alike, "%s %s, %d cores", name, what, cores)
+				require.Equal(t, counters, counted, "%s %s, %d cores", name, what, cores)
+			}
+		}
+	}
+}
+
 // pupil notes what it is told.
 type pupil struct {
 	Base

@@ -151,6 +151,7 @@ type World struct {
 	looked   int        // for the observer: how far in actors the search for values that nobody is told has come
 	waits    waitSearch // for the observer too
 	onValues []func(a Actor)
+	moved    []*Base         // on a server: the listener is to be told of them
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set
 	watches  []watch
