@@ -57,8 +57,13 @@ func (c Cores) run(n int, f func(i, worker int), spans int) {
 	if starts {
 		go last()
 	}
+	defer w.end(workers - 1) // also when a call of f ends the calling goroutine
 	w.do(0)
-	for _, o := range w.others[:workers-1] {
+}
+
+// end waits until so many others have done their parts.
+func (w *work) end(others int) {
+	for _, o := range w.others[:others] {
 		if o.state.CompareAndSwap(wanted, waiting) { // there is nothing left for it
 			o.done()
 		}

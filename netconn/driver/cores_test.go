@@ -107,6 +107,33 @@ func TestCoresExit(t *testing.T) {
 	}
 }
 
+// TestCoresExitCaller: a call that ends the calling goroutine ends it when no call is in progress.
+func TestCoresExitCaller(t *testing.T) {
+	const cores = 4
+	for range 10 {
+		var busy, made atomic.Int32
+		ended := make(chan int32)
+		go func() {
+			defer func() { ended <- busy.Load() }()
+			var began sync.WaitGroup
+			began.Add(cores)
+			Cores(cores).Run(cores, func(_, worker int) {
+				busy.Add(1)
+				defer busy.Add(-1)
+				began.Done()
+				began.Wait()
+				made.Add(1)
+				if worker == 0 {
+					runtime.Goexit()
+				}
+				time.Sleep(100 * time.Microsecond)
+			})
+		}()
+		require.Zero(t, <-ended)
+		require.EqualValues(t, cores, made.Load())
+	}
+}
+
 var errBoom = errors.New("boom")
 
 // TestCoresPanic: a call that panics has Run panic where it was called, when no call is in progress, with what it panicked with and where.
