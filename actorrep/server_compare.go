@@ -538,6 +538,7 @@ func (w *World) locate(batch []comparison, worker int) {
 	if n == 0 {
 		return
 	}
+	clear(a.stays[:n])
 	w.stays(a.actors[:n], a.stays[:n])
 	for i, place := range a.places[:n] {
 		batch[place].stays = a.stays[i]

@@ -83,8 +83,12 @@ func (w *work) end(others int) {
 // last does nothing: another core takes the goroutine that was started last only after a pause.
 func last() {}
 
-// linger is how long the goroutines of a Run wait for each other, or for the next one, before they give up their cores.
-const linger = 100 * time.Microsecond
+const (
+	// linger is how long the goroutines of a Run wait for each other, or for the next one, before they give up their cores.
+	linger = 100 * time.Microsecond
+	// lingerTurns is how many times they look at most: clocks may be coarser than linger.
+	lingerTurns = 1 << 12
+)
 
 // other is one of the goroutines that help.
 type other struct {
@@ -132,10 +136,12 @@ func (o *other) done() {
 
 // wait waits for the next Run, and reports whether it came.
 func (o *other) wait() bool {
-	for began := time.Now(); o.state.Load() == waiting; runtime.Gosched() {
-		if time.Since(began) > linger && o.state.CompareAndSwap(waiting, gone) {
+	began := time.Now()
+	for turn := 0; o.state.Load() == waiting; turn++ {
+		if (turn > lingerTurns || time.Since(began) > linger) && o.state.CompareAndSwap(waiting, gone) {
 			return false
 		}
+		runtime.Gosched()
 	}
 	return true
 }
