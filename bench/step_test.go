@@ -58,6 +58,7 @@ var steps = []struct {
 	cfg  largeworld.Config
 	game func(c *largeworld.Rig)
 }{
+	{"players=50", largeworld.Config{Conns: 50, Actors: 50, Relevant: 50}, func(c *largeworld.Rig) { c.Fly(50) }},
 	{"players=100", largeworld.Config{Conns: 100, Actors: 100, Relevant: 100}, func(c *largeworld.Rig) { c.Fly(100) }},
 	{"players=500", largeworld.Config{Conns: 500, Actors: 500, Relevant: 500}, func(c *largeworld.Rig) { c.Fly(500) }},
 	{"R1", largeworld.R1, func(c *largeworld.Rig) { c.Change(5000) }},

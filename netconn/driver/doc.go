@@ -57,10 +57,10 @@
 //
 // A driver runs on one goroutine, and so does a world's Step. With actorrep.Config.Parallel: driver.Cores(n) a Step compares actors and
 // encodes for its connections on n cores, and sends the same bytes. Use it for one world with many players in view of each other, when
-// TickTimes.Step is a large part of the tick. On two cores a Step of 250,000 updates is 1.7 times as fast, one of 19,000 is 1.5 times and one
-// of 10,000 is 1.2 times as fast; from about 5,000 updates down it gains nothing
-// (go test ./bench -run xxx -bench Step; conditions are in bench/README.md). It doesn't help the driver's own work, nor the game's. For
-// players in worlds that never meet, shards use several cores completely.
+// TickTimes.Step is a large part of the tick. By the clock a tick of 250,000 updates is twice as fast on two cores, and one of 10,000 to
+// 20,000 is 1.3 to 1.7 times as fast; from about 2,500 updates down it gains little or nothing (go test ./bench -run xxx -bench StepClock;
+// conditions are in bench/README.md). It doesn't help the driver's own work, nor the game's. For players in worlds that never meet, shards
+// use several cores completely.
 //
 // With Config.Parallel: driver.Cores(n) a server with [Netcode] encrypts a tick's packets on n cores, and sends the same bytes. The driver's goroutine sends
 // those that are encrypted while other cores encrypt the next. The encryption of 1,000 packets of 100 to 1,200 B adds 0.3 to 1.4 ms to a tick; with two cores, of which one
