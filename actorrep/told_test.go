@@ -208,9 +208,9 @@ func (m *meddler) ActorChanged(Actor) {
 	m.do(m.told - 1)
 }
 
-// TestListenersMeddle: a Relevancy that is told of a changed actor may destroy, change and spawn others and have them sleep, whether they are compared every Step
+// TestCoresAndMeddlers: a Relevancy that is told of a changed actor may destroy, change and spawn others and have them sleep, whether they are compared every Step
 // or at their frequency; what comes of it is the same on any number of cores.
-func TestListenersMeddle(t *testing.T) {
+func TestCoresAndMeddlers(t *testing.T) {
 	const n = 3 * batched
 	for name, options := range map[string][]ClassOption{"polled": nil, "scheduled": {UpdateFrequency(30)}} {
 		for what, do := range map[string]func(w *World, other *place){
