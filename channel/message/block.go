@@ -207,9 +207,6 @@ func (b *Blocks) Opened(ch *channel.Channel) error {
 		return channel.ErrMemory
 	}
 	b.settleBounds()
-	for b.ours.blocks > 1 && !b.hold(int(b.ours.blocks)*noteCost) {
-		b.ours.blocks /= 2
-	}
 	b.tell(note{kind: noteBounds})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"slices"
-	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -27,7 +26,6 @@ type fragment [fragmentBytes]byte
 const (
 	blockCost    = 512
 	fragmentCost = fragmentBytes + 128
-	noteCost     = 2 * int(unsafe.Sizeof(note{})) // one of a block that is over, in a slice that has grown
 )
 
 // next is the first fragment that is missing.
@@ -86,7 +84,7 @@ func (b *Blocks) find(id, total int64, sum, n uint32) (*inBlock, error) {
 		}
 		return blk, nil
 	}
-	if id >= b.oldest+idWindow || total > b.ours.bytes || int64(len(b.receiving)+b.untold()) >= b.ours.blocks || claimed > b.ours.held {
+	if id >= b.oldest+idWindow || total > b.ours.bytes || int64(len(b.receiving)) >= b.ours.blocks || len(b.notes) >= 2*maxBlocks || claimed > b.ours.held {
 		return nil, ErrBounds
 	}
 	if !b.hold(blockCost) {
@@ -95,16 +93,6 @@ func (b *Blocks) find(id, total int64, sum, n uint32) (*inBlock, error) {
 	blk := &inBlock{id: id, total: int(total), sum: sum, count: n}
 	b.receiving = append(b.receiving, blk)
 	return blk, nil
-}
-
-// untold is how many blocks are over without a note of that sent: the peer still counts them.
-func (b *Blocks) untold() (n int) {
-	for _, told := range b.notes {
-		if told.kind == noteDone || told.kind == noteDamaged || told.kind == noteRefused {
-			n++
-		}
-	}
-	return n
 }
 
 // hold counts bytes within the connection's MaxMemory.
