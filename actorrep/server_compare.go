@@ -355,14 +355,7 @@ func (c *compares) finish(w *World, parted bool) {
 		}
 		for i := range batch {
 			it := &batch[i]
-			if it.marked = it.compared && c.marks; it.marked && w.quiet(it) {
-				w.Counters.Compared++
-				if it.changed != 0 {
-					w.Counters.Changed++
-				}
-				continue
-			}
-			if !it.compared {
+			if it.marked = it.compared && c.marks; !it.compared {
 				w.compare(it)
 				w.locate(batch[i:i+1], 0)
 			}
@@ -550,6 +543,12 @@ func (w *World) locate(batch []comparison, worker int) {
 func (w *World) finish(it *comparison) (moved bool) {
 	b := it.b
 	w.Counters.Compared++
+	if it.changed != 0 {
+		w.Counters.Changed++
+	}
+	if it.marked && w.quiet(it) {
+		return false
+	}
 	if it.unfit != 0 {
 		w.tellUnfit(b, it.unfit)
 	}
@@ -564,7 +563,6 @@ func (w *World) finish(it *comparison) (moved bool) {
 	if it.changed == 0 {
 		return false
 	}
-	w.Counters.Changed++
 	if r := b.rep; !it.marked || r.sleeps {
 		r.sleeps = false
 		for _, v := range r.views {

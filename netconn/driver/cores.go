@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,6 @@ func (c Cores) run(n int, f func(i, worker int), spans int) {
 	for len(w.others) < workers-1 {
 		w.others = append(w.others, newOther(w, len(w.others)+1))
 	}
-	w.busy.Store(int64(workers - 1))
 	w.running.Add(workers - 1)
 	starts := false
 	for _, o := range w.others[:workers-1] {
@@ -65,10 +65,10 @@ func (c Cores) run(n int, f func(i, worker int), spans int) {
 func (w *work) end(others int) {
 	for _, o := range w.others[:others] {
 		if o.state.CompareAndSwap(wanted, waiting) { // there is nothing left for it
-			o.done()
+			w.running.Done()
 		}
 	}
-	for began := time.Now(); w.busy.Load() > 0 && time.Since(began) < linger; {
+	for began := time.Now(); slices.ContainsFunc(w.others[:others], (*other).works) && time.Since(began) < linger; {
 		runtime.Gosched() // a goroutine that is woken may go on on another core
 	}
 	w.running.Wait()
@@ -123,16 +123,13 @@ func (o *other) help() {
 	next := int32(gone) // when a call of f ends the goroutine
 	defer func() {
 		o.state.Store(next)
-		o.done()
+		o.work.running.Done()
 	}()
 	o.work.do(o.worker)
 	next = waiting
 }
 
-func (o *other) done() {
-	o.work.busy.Add(-1)
-	o.work.running.Done()
-}
+func (o *other) works() bool { return o.state.Load() == working }
 
 // wait waits for the next Run, and reports whether it came.
 func (o *other) wait() bool {
@@ -196,7 +193,6 @@ type work struct {
 	divided int                       // so many of spans are used
 	failed  atomic.Pointer[workPanic] // the first call that panicked
 	running sync.WaitGroup
-	busy    atomic.Int64 // others that are wanted, or work
 	others  []*other
 }
 
