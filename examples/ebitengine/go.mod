@@ -15,6 +15,8 @@ require (
 	github.com/ebitengine/purego v0.9.0 // indirect
 	github.com/google/btree v1.1.3 // indirect
 	github.com/jezek/xgb v1.1.1 // indirect
+	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
+	github.com/klauspost/reedsolomon v1.14.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.54.0 // indirect
 	golang.org/x/sync v0.17.0 // indirect

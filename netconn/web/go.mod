@@ -14,6 +14,8 @@ require (
 require (
 	github.com/dunglas/httpsfv v1.1.1 // indirect
 	github.com/google/btree v1.1.3 // indirect
+	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
+	github.com/klauspost/reedsolomon v1.14.2 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.54.0 // indirect

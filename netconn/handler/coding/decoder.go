@@ -3,6 +3,8 @@ package coding
 import (
 	"errors"
 	"math/bits"
+
+	"github.com/klauspost/reedsolomon"
 )
 
 const (
@@ -252,9 +254,9 @@ func (r *row) add(q *row, by uint8) {
 		r.extend(q.sum.n)
 	}
 	addProduct(r.sum.data, q.sum.data, by)
+	addProduct(r.coefficients[:], q.coefficients[:], by)
 	for m := q.mask; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros32(m)
-		r.coefficients[slot] ^= products[by][q.coefficients[slot]]
 		if r.coefficients[slot] == 0 {
 			r.mask &^= 1 << slot
 		} else {
@@ -289,12 +291,9 @@ func (d *Decoder) insert() {
 		return
 	}
 	r.pivot = uint8(d.oldestOf(r.mask))
-	by := inverses[r.coefficients[r.pivot]]
+	by := reedsolomon.Inv(r.coefficients[r.pivot])
 	scale(r.sum.data, by)
-	for m := r.mask; m != 0; m &= m - 1 {
-		slot := bits.TrailingZeros32(m)
-		r.coefficients[slot] = products[by][r.coefficients[slot]]
-	}
+	scale(r.coefficients[:], by)
 	for i := range d.n {
 		q := &d.rows[i]
 		if c := q.coefficients[r.pivot]; c != 0 {

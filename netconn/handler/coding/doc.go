@@ -62,7 +62,7 @@
 //	work                              64 bytes combined for each byte of packets and symbols that came, and 256 KiB saved up; what would take more isn't
 //	                                  repaired. Packets and symbols of one size take 49 at most
 //
-// A product of 100 bytes takes some 50 ns. A false symbol can't be told from a true one, other than by a content that is empty, or a sum
+// Products are those of klauspost/reedsolomon, which has SIMD for amd64, arm64 and ppc64. A false symbol can't be told from a true one, other than by a content that is empty, or a sum
 // that should be zero and isn't (Counters.Inconsistent); it only spoils packets of the peer that sent it, and who takes what was
 // repaired treats it as a packet of the peer's.
 package coding

@@ -45,7 +45,7 @@ func (c *coefficients) next() uint8 {
 	return uint8(1 + (x>>16)*255>>16)
 }
 
-// buffer is a content, padded with zeros to whole words. It grows and is never given back.
+// buffer is a content, padded with zeros. It grows and is never given back.
 type buffer struct {
 	data []byte
 	n    int // bytes of the content
@@ -61,7 +61,7 @@ func (b *buffer) set(p []byte) {
 // resize makes the content n bytes long; what it had is kept as far as it fits, and what is new is undefined.
 func (b *buffer) resize(n int) {
 	if size := padded(n); size > cap(b.data) {
-		grown := make([]byte, size, bufferBytes(size))
+		grown := make([]byte, size)
 		copy(grown, b.data)
 		b.data = grown
 	} else {

@@ -95,12 +95,12 @@ func (m *model) solve(size int) {
 			inverse++
 		}
 		for j := range p {
-			p[j] = products[inverse][p[j]]
+			p[j] = slowMultiply(inverse, p[j])
 		}
 		for i, r := range rows {
 			if c := r[col]; i != done && c != 0 {
 				for j := range r {
-					r[j] ^= products[c][p[j]]
+					r[j] ^= slowMultiply(c, p[j])
 				}
 			}
 		}
