@@ -107,13 +107,16 @@ func (a *Assembly) begin(in *In) (Progress, error) {
 	if !in.PartialFinal && !in.HasPackageMapExports && in.Bits&7 != 0 {
 		return Refused, ErrPartialInitialAlign
 	}
+	if in.Bits > MaxPayload*8 {
+		return Refused, ErrPartialTooLarge
+	}
 	if a.active {
 		a.dropped++
 	}
 	a.active, a.lastSeq, a.bits, a.data = true, sequence(in), 0, a.data[:0]
 	a.whole = *in
 	a.whole.Data.Reset(nil, 0) // it would keep the packet
-	return a.append(in)
+	return a.append(in), nil
 }
 
 func (a *Assembly) merge(in *In) (Progress, error) {
@@ -126,13 +129,16 @@ func (a *Assembly) merge(in *In) (Progress, error) {
 	if in.PartialFinal && in.HasPackageMapExports {
 		return Refused, ErrPartialFinalExports
 	}
+	if a.bits+in.Bits > MaxPayload*8 {
+		return Refused, ErrPartialTooLarge
+	}
 	a.lastSeq = sequence(in)
 	if in.PartialFinal {
 		a.whole.Close, a.whole.CloseReason = in.Close, in.CloseReason
 		a.whole.ReplicationPaused = in.ReplicationPaused
 		a.whole.HasMustBeMappedGUIDs = in.HasMustBeMappedGUIDs
 	}
-	return a.append(in)
+	return a.append(in), nil
 }
 
 func (a *Assembly) continues(in *In) bool {
@@ -156,10 +162,8 @@ func (a *Assembly) mismatch(in *In) (Progress, error) {
 	return Refused, nil
 }
 
-func (a *Assembly) append(in *In) (Progress, error) {
-	if a.bits+in.Bits > MaxPayload*8 {
-		return Refused, ErrPartialTooLarge
-	}
+// append takes a part that may be taken.
+func (a *Assembly) append(in *In) Progress {
 	if a.bits&7 != 0 { // an export part of odd bits came before
 		a.appendBits(in)
 	} else {
@@ -170,9 +174,9 @@ func (a *Assembly) append(in *In) (Progress, error) {
 		a.bits += in.Bits
 	}
 	if !in.PartialFinal {
-		return Merged, nil
+		return Merged
 	}
-	return Complete, nil
+	return Complete
 }
 
 func (a *Assembly) appendBits(in *In) {

@@ -181,6 +181,10 @@ func TestAssemblyRules(t *testing.T) {
 	large := make([]byte, bunch.MaxPayload)
 	add(t, &a, part(1, large, initial), bunch.Merged, nil)
 	add(t, &a, part(2, []byte{1}, all(final, bits(1))), 0, bunch.ErrPartialTooLarge)
+	add(t, &a, part(2, nil, final), bunch.Complete, nil) // it is as it was before
+	require.Equal(t, 8*bunch.MaxPayload, a.Take().Bits)
+	add(t, &a, part(3, append(large, 1), all(initial, final)), 0, bunch.ErrPartialTooLarge)
+	require.False(t, a.Active())
 }
 
 // TestAssemblyBuffers checks that a lent buffer is filled where it is, and given back.

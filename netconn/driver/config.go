@@ -87,7 +87,8 @@ type Config struct {
 	Prompt bool
 
 	// Timeout ends a connection from which nothing was received for that long, on every link: 10 ms to 100 years, and at
-	// least two KeepAlives. Default 60 s; negative never. A dial that nobody answers ends after 60 s or less, also with a longer one.
+	// least two KeepAlives. Default 60 s; negative never. A dial that nobody answers ends after 60 s or less, also with a longer one; with Netcode
+	// after the token's timeout for each server that the token names, never when that is negative and the token doesn't expire.
 	Timeout time.Duration
 	// The following are passed on to every connection; see netconn.Config, also for their ranges.
 	KeepAlive, LingerTimeout         time.Duration

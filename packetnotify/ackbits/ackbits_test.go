@@ -289,3 +289,25 @@ func TestSmoothing(t *testing.T) {
 		require.Equal(t, fine, err == nil, "%v", weight)
 	}
 }
+
+// resender sends again what is lost, at once.
+type resender struct{ e *Endpoint }
+
+func (r *resender) PacketAcked(int64) {}
+func (r *resender) PacketLost(int64)  { r.e.Send(0, nil, 1) }
+
+// TestNoSendWithinPacketLost: a handler that sends when it hears of a loss, in Send or in Tick, is told so. Two packets had the same sequence.
+func TestNoSendWithinPacketLost(t *testing.T) {
+	r := &resender{}
+	var err error
+	r.e, err = New(Config{Window: 32}, r)
+	require.NoError(t, err)
+	for range 32 {
+		r.e.Send(0, nil, 1)
+	}
+	for _, f := range []func(){func() { r.e.Send(0, nil, 1) }, func() { r.e.Tick(time.Second) }} {
+		require.PanicsWithValue(t, "ackbits: Send was called within PacketLost; remember what is lost, and send it again later", f)
+	}
+	_, id := r.e.Send(0, nil, 1)
+	require.EqualValues(t, 32, id, "the endpoint goes on")
+}

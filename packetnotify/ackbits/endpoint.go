@@ -13,7 +13,8 @@ type Handler interface {
 	// PacketAcked: the peer received packet id. At most once for an id.
 	PacketAcked(id int64)
 	// PacketLost: packet id wasn't acked in time. At most once for an id, never after
-	// PacketAcked, but an ack may still follow.
+	// PacketAcked, but an ack may still follow. It must not call Send, which panics then: where the window is full each packet sent
+	// has another one count as lost. Remember what is lost, and send it again later.
 	PacketLost(id int64)
 }
 
@@ -36,6 +37,7 @@ type Endpoint struct {
 	received  *ring.Ring[struct{}]
 	next      int64 // id of the next packet
 	undecided int64 // oldest packet that isn't counted as delivered or lost
+	telling   bool  // within PacketLost
 
 	stats Stats
 	meter meter
@@ -69,8 +71,11 @@ func (e *Endpoint) NextID() int64 { return e.next }
 
 // Send appends the header of the next packet to dst and notes that it is sent now with
 // payloadBytes after the header. It may call PacketLost, of the packet that
-// leaves the window.
+// leaves the window. It panics within PacketLost.
 func (e *Endpoint) Send(now time.Duration, dst []byte, payloadBytes int) (packet []byte, id int64) {
+	if e.telling {
+		panic("ackbits: Send was called within PacketLost; remember what is lost, and send it again later")
+	}
 	id = e.next
 	if id-e.undecided >= int64(e.cfg.Window) {
 		e.decide(e.undecided)
@@ -183,6 +188,8 @@ func (e *Endpoint) decide(id int64) {
 	e.meter.loss.push(lost)
 	if lost {
 		e.stats.PacketsLost++
+		e.telling = true
+		defer func() { e.telling = false }()
 		e.handler.PacketLost(id)
 	}
 }
