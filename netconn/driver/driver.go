@@ -111,15 +111,26 @@ func (d *Driver) Conns(yield func(*Conn) bool) {
 }
 
 // Len is the number of connections that Conns yields. After Shutdown it also counts clients that must still be told of
-// it.
+// it, and those to which the link hasn't said goodbye.
 func (d *Driver) Len() int {
 	n := 0
+	if d.leaving != nil {
+		n = d.parting()
+	}
 	for _, c := range d.conns {
 		if !c.Closed() && (c.leaves || !c.turnedAway()) {
 			n++
 		}
 	}
 	return n
+}
+
+// parting is how many connections have ended, and keep the link's goodbye back.
+func (d *Driver) parting() int {
+	if d.server != nil {
+		return d.server.parting()
+	}
+	return d.client.parting()
 }
 
 // Server is a client's connection; nil until the handshake is done.

@@ -7,8 +7,9 @@ import (
 // Shutdown begins the orderly end of a server. Every connection is closed as by CloseWithReason, so that what was sent
 // before arrives. New clients are refused with the same reason. For both the error is ErrShuttingDown, and the Reason is
 // "shutting down: " and the text given here. A session.Redialer goes on dialing. Tick until Len is 0, then Close. Len is
-// 0 when all clients have been told, also those in their login. That takes at most Config.LingerTimeout, and 5 s more
-// for clients that never begin their login:
+// 0 when all clients have been told, also those in their login, and the link has said goodbye to them, which it does
+// 250 ms later than the connection. That takes at most Config.LingerTimeout, and 5 s more for clients that never begin
+// their login:
 //
 //	srv.Shutdown("back in an hour")
 //	for srv.Len() > 0 { ... TickDispatch, TickFlush ... }

@@ -138,7 +138,30 @@ func TestShutdownEndsWithoutAnswers(t *testing.T) {
 		w.server.Shutdown("good night")
 		at := w.now
 		w.until("the server is empty", func() bool { return w.server.Len() == 0 })
-		require.LessOrEqual(t, w.now.Sub(at), turnedAwayTimeout+3*time.Second+100*time.Millisecond, name)
+		require.LessOrEqual(t, w.now.Sub(at), turnedAwayTimeout+3*time.Second+goodbyeAfter+100*time.Millisecond, name)
+	}
+}
+
+// TestShutdownToldBeforeClose: a server that shuts down, ticks until Len is 0 and closes has told its clients why, also one that was in the dark until LingerTimeout was
+// almost over: on a path of much jitter the goodbyes of Close don't overtake the last words.
+func TestShutdownToldBeforeClose(t *testing.T) {
+	for name, link := range links() {
+		for seed := range uint64(20) {
+			var conn *Conn
+			w := newTown(t, seed, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 200 * time.Millisecond}, Config{Link: link, Joined: func(c *Conn) { conn = c }})
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && conn != nil })
+			w.dark(0, true, true)
+			w.server.Shutdown("good night")
+			for end := w.now.Add(1900 * time.Millisecond); w.now.Before(end); {
+				w.step()
+			}
+			w.dark(0, true, false)
+			w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+			require.NoError(t, w.server.Close())
+			w.until("told", func() bool { return c.result != nil })
+			require.Equal(t, "shutting down: good night", c.result.Reason, "%s, seed %d: %v", name, seed, c.result)
+		}
 	}
 }
 

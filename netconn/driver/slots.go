@@ -62,6 +62,16 @@ func (s *slotServer[M]) part(at time.Duration, may func(*Conn) bool) {
 	}
 }
 
+// parting is how many connections have ended, and keep the link's goodbye back.
+func (s *slotServer[M]) parting() (n int) {
+	for _, c := range s.conns {
+		if c != nil && c.Closed() {
+			n++
+		}
+	}
+	return n
+}
+
 // goodbyeAfter is how long after a connection's end the link's own goodbye leaves. Earlier it could overtake the connection's last words, and whoever gets it reads
 // nothing more.
 const goodbyeAfter = 250 * time.Millisecond
@@ -147,6 +157,14 @@ func (c *slotClient[M]) tick(at time.Duration) {
 		c.conn = nil
 	}
 	c.m.Tick(at)
+}
+
+// parting is slotServer's.
+func (c *slotClient[M]) parting() int {
+	if c.conn != nil && c.conn.Closed() {
+		return 1
+	}
+	return 0
 }
 
 // join makes the connection.

@@ -17,6 +17,8 @@ type serverLink interface {
 	tick(at time.Duration)
 	// conn is the connection of an address, or nil.
 	conn(from netip.AddrPort) *Conn
+	// parting is how many connections have ended, and keep the link's goodbye back.
+	parting() int
 	// refusals is what was refused, by reason.
 	refusals(yield func(reason string, n uint64) bool)
 }
@@ -26,6 +28,8 @@ type clientLink interface {
 	dial(at time.Duration, to netip.AddrPort)
 	receive(at time.Duration, from netip.AddrPort, p []byte)
 	tick(at time.Duration)
+	// parting is serverLink's.
+	parting() int
 	// refusals is what was refused, by reason.
 	refusals(yield func(reason string, n uint64) bool)
 }
@@ -92,6 +96,8 @@ func (s *unrealServer) conn(from netip.AddrPort) *Conn {
 	}
 	return nil
 }
+
+func (*unrealServer) parting() int { return 0 } // the link has no goodbye
 
 // drop forgets a peer whose connection has ended.
 func (s *unrealServer) drop(p *unrealPeer) {
@@ -293,6 +299,8 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 func (c *unrealClient) refusals(yield func(string, uint64) bool) {
 	c.handshake.Counters.Refusals(yield)
 }
+
+func (*unrealClient) parting() int { return 0 }
 
 func (c *unrealClient) connect(at time.Duration) {
 	a := c.handshake.Result()
