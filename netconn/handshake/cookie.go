@@ -24,23 +24,23 @@ const (
 type secrets struct {
 	rand io.Reader
 	// input appends what a cookie is made of.
-	input   func(b []byte, ts float64, addr netip.AddrPort) []byte
-	macs    [2]hash.Hash
-	active  int
-	began   time.Duration // what timestamps count from: 0, or the first update if that is before it
-	rotated float64       // timestamp of the last change
-	next    time.Duration
-	scratch []byte
-	sum     [sha1.Size]byte
+	input      func(b []byte, ts float64, addr netip.AddrPort) []byte
+	macs       [2]hash.Hash
+	active     int
+	began      time.Duration // what timestamps count from: 0, or the first update if that is before it
+	rotated    float64       // timestamp of the last change
+	last, next time.Duration // when it was, and the next one is due
+	scratch    []byte
+	sum        [sha1.Size]byte
 }
 
 func (s *secrets) timestamp(now time.Duration) float64 {
 	return (now - s.began).Seconds() + timestampOffset
 }
 
-// update changes the active secret when it is time; the first call makes both.
+// update changes the active secret when it is time, or when the clock has gone back behind the last change; the first call makes both.
 func (s *secrets) update(now time.Duration) error {
-	if s.macs[0] != nil && now < s.next {
+	if s.macs[0] != nil && s.last <= now && now < s.next {
 		return nil
 	}
 	var b [secretBytes + 2]byte
@@ -58,7 +58,7 @@ func (s *secrets) update(now time.Duration) error {
 	s.set(s.active, b[:secretBytes])
 	s.rotated = s.timestamp(now)
 	jitter := time.Duration(binary.LittleEndian.Uint16(b[secretBytes:])) * secretVariance >> 16
-	s.next = now + secretLife + jitter
+	s.last, s.next = now, now+secretLife+jitter
 	return nil
 }
 
@@ -123,25 +123,36 @@ const maxPast = 4096
 // has ended.
 type past struct {
 	cookies map[Cookie]struct{}
-	ring    []Cookie
-	next    int // the oldest, when the ring is full
+	ring    []pastCookie
+	next    int     // the oldest, when the ring is full
+	before  float64 // the latest timestamp of those that were forgotten: nothing as old makes a connection
 }
 
-func (p *past) has(c Cookie) bool {
-	_, ok := p.cookies[c]
-	return ok
+type pastCookie struct {
+	cookie    Cookie
+	timestamp float64
 }
 
-func (p *past) add(c Cookie) {
+// has reports whether the cookie of a Response has made a connection, or is so old that it may have made one that was forgotten. now is a
+// timestamp; one that was forgotten can't be later, unless the clock has gone back.
+func (p *past) has(pk *Packet, now float64) bool {
+	_, ok := p.cookies[pk.Cookie]
+	return ok || pk.Timestamp <= p.before && p.before <= now
+}
+
+func (p *past) add(pk *Packet) {
 	if p.cookies == nil {
 		p.cookies = map[Cookie]struct{}{}
 	}
+	c := pastCookie{pk.Cookie, pk.Timestamp}
 	if len(p.ring) < maxPast {
 		p.ring = append(p.ring, c)
 	} else {
-		delete(p.cookies, p.ring[p.next])
-		p.ring[p.next] = c
+		old := &p.ring[p.next]
+		p.before = max(p.before, old.timestamp)
+		delete(p.cookies, old.cookie)
+		*old = c
 		p.next = (p.next + 1) % maxPast
 	}
-	p.cookies[c] = struct{}{}
+	p.cookies[c.cookie] = struct{}{}
 }

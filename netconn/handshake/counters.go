@@ -52,11 +52,11 @@ type ServerCounters struct {
 	Expired          uint64 // the challenge is older than 40 s
 	WrongSecret      uint64 // the secret that it names wasn't in use then
 	BadCookie        uint64 // not this server's for this address
-	Replayed         uint64 // a Response whose connection has ended
+	Replayed         uint64 // a Response whose connection has ended, or may have
 	LateRepeat       uint64 // a Response that came again too late for another Ack, or of an older Challenge than the address's connection
 	NoRoom           uint64 // Handler.Accepted said no
 	UnknownRestart   uint64 // Handler.Restarted said no
-	TooSmall         uint64 // the answer would be longer than the packet, or than what came from the address lately
+	TooSmall         uint64 // the answer would be longer than the packet; of those without a connection some are answered all the same
 	RestartsLimited  uint64 // more than MaxRestarts
 	UpgradesLimited  uint64 // more than MaxUpgrades
 	RandomnessFailed uint64 // ServerConfig.Rand gave an error

@@ -55,7 +55,8 @@
 // Unreal's: a cookie has 20 bytes. A secret has 64 bytes and is replaced after 15 s plus up to 5 s; two are kept, so a
 // cookie is valid for (15+5)*2 s. An unanswered packet is sent again after 1 s.
 //
-// This package's: no answer is longer than the packet that it answers. A restart request may be longer than that, but not than all that
-// came from its address within 5 s (64 addresses are remembered). At most 64 restart requests are sent in a second, and 512 upgrade
-// notices in 300 s. A cookie makes one connection; the last 4096 used ones are remembered.
+// This package's: no answer is longer than the packet that it answers. A restart request may be longer than that: a shorter packet is
+// answered with a probability of its size over the request's. So an address gets on average no more bytes than it sent, and all
+// requests together never have more than all packets. At most 1024 restart requests are sent in a second, and 512 upgrade
+// notices in 300 s. A cookie makes one connection; the last 4096 used ones are remembered, and what is older than those makes none.
 package handshake

@@ -254,17 +254,22 @@ func TestReplayedResponse(t *testing.T) {
 		require.EqualValues(t, 4, r.server.Counters.Replayed, name)
 	}
 	var p past
+	response := func(i int) *Packet {
+		return &Packet{Cookie: Cookie{byte(i), byte(i >> 8), byte(i >> 16)}, Timestamp: 1 + float64(i)/100}
+	}
 	for i := range 3 * maxPast {
-		c := Cookie{byte(i), byte(i >> 8), byte(i >> 16)}
-		require.False(t, p.has(c))
-		p.add(c)
-		require.True(t, p.has(c))
+		pk := response(i)
+		require.False(t, p.has(pk, pk.Timestamp))
+		p.add(pk)
+		require.True(t, p.has(pk, pk.Timestamp))
 		require.LessOrEqual(t, len(p.cookies), maxPast)
 	}
 	require.Len(t, p.ring, maxPast)
-	for i := 2 * maxPast; i < 3*maxPast; i++ {
-		require.True(t, p.has(Cookie{byte(i), byte(i >> 8), byte(i >> 16)}), "the newest are remembered")
+	for i := range 3 * maxPast {
+		require.True(t, p.has(response(i), response(3*maxPast).Timestamp), "the newest are remembered, and no older one makes a connection")
 	}
+	old := response(maxPast)
+	require.False(t, p.has(old, old.Timestamp), "the clock has gone back")
 }
 
 func TestAllocsServer(t *testing.T) {
@@ -275,6 +280,17 @@ func TestAllocsServer(t *testing.T) {
 	r.client.Start(0)
 	s.Receive(0, here, r.toSrv[0], nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { s.Receive(0, here, r.toSrv[0], nil) }))
+	require.NotZero(t, h.n)
+	game := bitio.NewWriter(make([]byte, 100))
+	(&Component{Protocol: Unreal51()}).WritePrefix(game)
+	game.WriteBytes(make([]byte, 10))
+	game.WriteBool(true)
+	h.n = 0
+	now := time.Duration(0)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		now += 100 * time.Millisecond
+		s.UnknownGame(now, here, game.Bytes())
+	}))
 	require.NotZero(t, h.n)
 }
 
@@ -357,7 +373,7 @@ func TestLateResponseOfAnOlderChallenge(t *testing.T) {
 	}
 	require.Len(t, r.h.accepted, 1)
 	require.EqualValues(t, 13, r.server.Counters.LateRepeat)
-	r.server.Receive(10*time.Second, here, responses[0], nil)
+	r.server.Receive(20*time.Second, here, responses[0], nil)
 	require.Len(t, r.h.accepted, 2, "it is good otherwise")
 }
 
@@ -371,16 +387,17 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRestartLimit: strangers get at most 64 requests a second.
+// TestRestartLimit: strangers get at most MaxRestarts requests a second.
 func TestRestartLimit(t *testing.T) {
 	h := &testHandler{}
-	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
+	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, MaxRestarts: 64})
 	require.NoError(t, err)
 	game := make([]byte, 60)
 	for i := range 1000 {
 		s.UnknownGame(time.Second+time.Duration(i)*time.Microsecond, here, game)
 	}
 	require.Len(t, h.sent, 64)
+	s.UnknownGame(2*time.Second, here, make([]byte, 1))
 	s.UnknownGame(3*time.Second, here, game)
 	require.Len(t, h.sent, 65)
 }

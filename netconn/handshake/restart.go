@@ -1,6 +1,8 @@
 package handshake
 
 import (
+	"encoding/binary"
+	"io"
 	"net/netip"
 	"time"
 
@@ -14,54 +16,36 @@ type limiter struct {
 }
 
 func (l *limiter) room(now, period time.Duration, limit int) bool {
-	if now-l.since >= period {
+	if now-l.since >= period || now < l.since {
 		*l = limiter{since: now}
 	}
 	return l.n < limit
 }
 
-const (
-	// creditLife is how long the bytes from an address count: a peer with nothing to say sends one small keep-alive or more in
-	// it, every 200 ms by Unreal's default.
-	creditLife = 5 * time.Second
-	// credits bounds the addresses whose bytes are counted; the one that sent first makes room.
-	credits = 64
-)
-
-// credit is what an address without a connection has sent, as long as that is too little for an answer.
-type credit struct {
-	addr  netip.AddrPort
-	since time.Duration
-	bytes int
+// lots decides which game packets of addresses without a connection are answered with a restart request. A keep-alive may be smaller than
+// a request, and a forger has any number of addresses, so nothing is kept about an address: each packet is answered with a probability. An
+// address gets on average no more bytes than it sent, and all addresses together never do. When more should be answered than may be,
+// every packet has the same smaller share.
+type lots struct {
+	since         time.Duration // begin of the second
+	sent          int           // requests in it
+	bytes, before int           // of packets, each counted as a request at most: in this second, and in the one before
+	unanswered    int           // the same of packets whose bytes no request has answered, at most maxUnanswered
 }
 
-// creditTable is a ring of them. The zero value is empty.
-type creditTable struct {
-	ring [credits]credit
-	next int
-}
+// maxUnanswered is small, so that what came long ago makes no burst.
+const maxUnanswered = 8 * maxPacket
 
-// add counts the bytes of a packet and returns the address's entry.
-func (t *creditTable) add(now time.Duration, from netip.AddrPort, n int) *credit {
-	for i := range t.ring {
-		c := &t.ring[i]
-		if c.addr != from {
-			continue
-		}
-		if now-c.since >= creditLife {
-			c.since, c.bytes = now, 0
-		}
-		c.bytes = min(c.bytes+n, maxPacket)
-		return c
+// add counts a packet of n bytes.
+func (l *lots) add(now time.Duration, n int) {
+	if now-l.since >= restartPeriod || now < l.since {
+		l.since, l.sent, l.before, l.bytes = now, 0, l.bytes, 0
 	}
-	c := &t.ring[t.next]
-	t.next = (t.next + 1) % credits
-	*c = credit{from, now, min(n, maxPacket)}
-	return c
+	l.bytes += n
+	l.unanswered = min(l.unanswered+n, maxUnanswered)
 }
 
-// UnknownGame handles a game packet from an address without a connection: it asks the client to restart its handshake. The request is no
-// longer than the bytes that came from the address in the last seconds, because keep-alives may be smaller than a request.
+// UnknownGame handles a game packet from an address without a connection: it asks the client to restart its handshake, or not; see lots.
 func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 	pr := &s.cfg.Protocol
 	var r bitio.Reader
@@ -74,30 +58,48 @@ func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 		s.Counters.WrongType++
 	case pr.hasIDs() && session != s.cfg.SessionID:
 		s.Counters.WrongSession++
-	case !s.restarts.room(now, restartPeriod, s.cfg.MaxRestarts):
-		s.Counters.RestartsLimited++
 	default:
 		s.askRestart(now, from, client, len(p))
 	}
 }
 
 func (s *Server) askRestart(now time.Duration, to netip.AddrPort, client uint8, n int) {
-	padding := minPadding
-	if s.cfg.Protocol.Version == Original {
-		padding = 0
+	l, size := &s.restarts, s.restartBytes
+	n = min(n, size)
+	l.add(now, n)
+	if l.sent >= s.cfg.MaxRestarts {
+		s.Counters.RestartsLimited++
+		return
 	}
-	s.answer = Packet{Type: RestartHandshake, Restart: true, ClientID: client}
-	p, ok := s.packet(s.cfg.Protocol.Version, padding)
-	if ok && len(p) > n {
-		c := s.unknown.add(now, to, n)
-		if n = c.bytes; n >= len(p) {
-			c.bytes = 0 // spent
-		}
+	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:4]); err != nil {
+		s.Counters.RandomnessFailed++
+		return
 	}
-	if ok && s.sendWithin(to, p, n) {
-		s.restarts.n++
+	of := max(size, l.before/s.cfg.MaxRestarts)
+	drawn := int(uint64(binary.LittleEndian.Uint32(s.pad[:])) * uint64(of) >> 32) // one of the numbers below of
+	switch {
+	case l.unanswered < size || drawn >= n && of == size:
+		s.Counters.TooSmall++
+		return
+	case drawn >= n:
+		s.Counters.RestartsLimited++
+		return
+	}
+	if p, ok := s.packet(s.restartRequest(client)); ok {
+		s.cfg.Handler.Send(to, p)
+		l.sent++
+		l.unanswered -= size
 		s.Counters.RestartRequests++
 	}
+}
+
+// restartRequest makes s.answer one, and returns its version and padding.
+func (s *Server) restartRequest(client uint8) (version uint8, padding int) {
+	s.answer = Packet{Type: RestartHandshake, Restart: true, ClientID: client}
+	if s.cfg.Protocol.Version == Original {
+		return Original, 0
+	}
+	return s.cfg.Protocol.Version, minPadding
 }
 
 // move takes the proof that the client of a connection has a new address. The Ack holds the first

@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -58,53 +59,77 @@ func TestNeedlessRestartEnds(t *testing.T) {
 	}
 }
 
-// TestSmallKeepAlivesBringARequest: a peer at a new address whose keep-alives are smaller than a restart request gets one after some
-// of them, in no more bytes than it sent.
-func TestSmallKeepAlivesBringARequest(t *testing.T) {
-	for name, p := range protocols() {
-		for _, size := range []int{4, 9, 14} {
-			h := &testHandler{}
-			s, err := NewServer(ServerConfig{Protocol: p, Handler: h, SessionID: 2})
-			require.NoError(t, err)
-			game := bitio.NewWriter(make([]byte, 100))
-			(&Component{Protocol: p, SessionID: 2, ClientID: 5}).WritePrefix(game)
-			game.WriteBytes(make([]byte, size-2))
-			game.WriteBool(true)
-			keepAlive := game.Bytes()
-			now := time.Hour
-			var in, out, requests [2]int
-			for i := range 100 { // two peers in turn
-				of := i % 2
-				s.UnknownGame(now, netip.AddrPortFrom(here.Addr(), uint16(of)), keepAlive)
-				in[of] += len(keepAlive)
-				requests[of] += len(h.sent)
-				for _, b := range h.sent {
-					out[of] += len(b)
-				}
-				h.sent = nil
-				require.LessOrEqual(t, out[of], in[of], "%s, %d bytes: amplified", name, size)
-				now += 100 * time.Millisecond
-			}
-			require.NotZero(t, requests[0], "%s, %d bytes", name, size)
-			require.NotZero(t, requests[1], "%s, %d bytes", name, size)
-			require.EqualValues(t, requests[0]+requests[1], s.Counters.RestartRequests)
-		}
+// gamePacket is a game packet of a client, of so many bytes.
+func gamePacket(p Protocol, size int) []byte {
+	w := bitio.NewWriter(make([]byte, 100))
+	(&Component{Protocol: p, SessionID: 2, ClientID: 5}).WritePrefix(w)
+	for range 8*size - w.Len() - 1 {
+		w.WriteBool(false)
 	}
+	w.WriteBool(true)
+	return w.Bytes()
 }
 
-// TestOldBytesDontCount: what came long ago, or from others, doesn't make room for an answer.
-func TestOldBytesDontCount(t *testing.T) {
-	h := &testHandler{}
-	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
+// asker is a server, and what it has sent for game packets of unknown addresses.
+type asker struct {
+	*Server
+	h       testHandler
+	in, out int // bytes
+}
+
+func newAsker(t *testing.T, p Protocol, seed uint64) *asker {
+	a := &asker{}
+	var err error
+	a.Server, err = NewServer(ServerConfig{Protocol: p, Handler: &a.h, SessionID: 2, Rand: rand.NewChaCha8([32]byte{byte(seed)})})
 	require.NoError(t, err)
-	for i := range 1000 {
-		s.UnknownGame(time.Duration(i)*creditLife, here, []byte{0, 0, 0, 0, 0, 0, 0, 0, 1})
+	return a
+}
+
+// game gives a game packet to the server, and returns how many bytes it answered.
+func (a *asker) game(t *testing.T, now time.Duration, from netip.AddrPort, p []byte) (answered int) {
+	a.UnknownGame(now, from, p)
+	for _, b := range a.h.sent {
+		answered += len(b)
 	}
-	for i := range 10_000 {
-		s.UnknownGame(time.Hour*2, netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 8), byte(i), 1}), 9), []byte{0, 0, 0, 0, 0, 0, 0, 1})
+	a.h.sent = a.h.sent[:0]
+	a.in, a.out = a.in+len(p), a.out+answered
+	if a.out > a.in {
+		require.FailNow(t, "amplified", "%d bytes for %d", a.out, a.in)
 	}
-	require.Empty(t, h.sent)
-	require.EqualValues(t, 11_000, s.Counters.TooSmall)
+	return answered
+}
+
+func unknown(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), 9)
+}
+
+// TestSmallKeepAlivesBringARequest: a peer at a new address whose keep-alives are smaller than a restart request gets one after some
+// of them, on average in no more bytes than it sent, whether others send as well or not. All requests together never have more bytes than the packets.
+func TestSmallKeepAlivesBringARequest(t *testing.T) {
+	for name, p := range protocols() {
+		for _, others := range []int{0, 10} {
+			for _, size := range []int{4, 9, 14} {
+				a := newAsker(t, p, 1)
+				keepAlive, of := gamePacket(p, size), gamePacket(p, 3)
+				first, in, out := 0, 0, 0
+				now := time.Hour
+				for i := range 1000 {
+					in += len(keepAlive)
+					if out += a.game(t, now, here, keepAlive); out == 0 {
+						first = i + 1
+					}
+					for j := range others {
+						a.game(t, now, unknown(i*others+j), of)
+					}
+					now += 100 * time.Millisecond
+				}
+				require.Less(t, first, 60, "%s, %d bytes, %d others", name, size, others)
+				require.LessOrEqual(t, out, in+in/5, "%s, %d bytes, %d others", name, size, others)
+				require.Zero(t, a.Counters.RestartsLimited)
+				require.EqualValues(t, a.out, int(a.Counters.RestartRequests)*a.restartBytes)
+			}
+		}
+	}
 }
 
 // TestEndlessTimeout: with the longest timeout there is a client asks once a second, not in every tick.
@@ -120,4 +145,55 @@ func TestEndlessTimeout(t *testing.T) {
 	}
 	require.InDelta(t, 11, sent, 1)
 	require.Equal(t, SendingInitial, c.State())
+}
+
+// TestManyMovedPeersAreAsked: peers that have moved at once, as when a carrier's NAT starts again, and whose keep-alives are smaller than a restart request, are all
+// asked to restart, however many, and also while somebody forges packets from any addresses.
+func TestManyMovedPeersAreAsked(t *testing.T) {
+	p := Unreal51()
+	keepAlive := gamePacket(p, 12)
+	for _, v := range []struct {
+		peers, forged, size int // forged packets a second
+		within              time.Duration
+	}{
+		{1000, 0, 0, 4 * time.Second}, {10, 340, 3, 4 * time.Second}, {1000, 1000, 20, 10 * time.Second}, {10, 20_000, 3, 10 * time.Second}, {10, 20_000, 20, 40 * time.Second},
+	} {
+		for seed := range uint64(3) {
+			a := newAsker(t, p, seed)
+			forged := gamePacket(p, max(v.size, 2))
+			asked, next := make([]bool, v.peers), 0
+			began := time.Hour
+			now, left := began, v.peers
+			for ; left > 0; now += 200 * time.Millisecond { // those that were asked are at their new address
+				require.Less(t, now-began, v.within, "%+v: %d weren't asked", v, left)
+				for range v.forged / 5 {
+					next++
+					a.game(t, now, unknown(1<<16+next), forged)
+				}
+				for i := range asked {
+					if !asked[i] && a.game(t, now, unknown(i), keepAlive) > 0 {
+						asked[i] = true
+						left--
+					}
+				}
+			}
+			require.LessOrEqual(t, a.Counters.RestartRequests, uint64(1024*((now-began)/time.Second+1)))
+		}
+	}
+}
+
+// TestClockSetBack: a server whose now goes back still lets clients in.
+func TestClockSetBack(t *testing.T) {
+	for name, p := range protocols() {
+		for _, back := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
+			r := newRig(t, p, 1, 0)
+			require.NoError(t, r.server.secrets.update(2*time.Hour))
+			r.now = 2*time.Hour - back
+			r.client.Start(r.now)
+			for range 40 {
+				r.step(100 * time.Millisecond)
+			}
+			require.Equal(t, Done, r.client.State(), "%s, %v back: %+v", name, back, r.server.Counters)
+		}
+	}
 }

@@ -49,8 +49,8 @@ type ServerConfig struct {
 	SessionID uint8
 	// Rand is the randomness of secrets and padding. Default crypto/rand. While it fails, every client is refused.
 	Rand io.Reader
-	// MaxRestarts is the most restart requests sent in a second. Default 64. Negative: none are sent, and clients whose address changes lose their
-	// connection.
+	// MaxRestarts is the most restart requests sent in a second. When more packets of unknown addresses come, each of them is answered with the same
+	// probability. Default 1024. Negative: none are sent, and clients whose address changes lose their connection.
 	MaxRestarts int
 	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, as Unreal. Negative: none are sent.
 	MaxUpgrades int
@@ -61,7 +61,7 @@ func (c ServerConfig) filled() ServerConfig {
 		c.Rand = rand.Reader
 	}
 	if c.MaxRestarts == 0 {
-		c.MaxRestarts = 64
+		c.MaxRestarts = 1024
 	}
 	if c.MaxUpgrades == 0 {
 		c.MaxUpgrades = 512
@@ -82,14 +82,15 @@ const (
 type Server struct {
 	Counters ServerCounters
 
-	cfg                ServerConfig
-	secrets            secrets
-	restarts, upgrades limiter
-	unknown            creditTable
-	past               past
-	answer             Packet // under construction
-	buf                [maxPacket]byte
-	pad                [maxPadding]byte
+	cfg          ServerConfig
+	secrets      secrets
+	restarts     lots
+	restartBytes int // size of a restart request
+	upgrades     limiter
+	past         past
+	answer       Packet // under construction
+	buf          [maxPacket]byte
+	pad          [maxPadding]byte
 }
 
 // NewServer returns a server, or an error that wraps ErrConfig.
@@ -101,7 +102,9 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("%w: no Handler", ErrConfig)
 	}
 	cfg = cfg.filled()
-	return &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}}, nil
+	s := &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}}
+	s.restartBytes = len(s.write(s.restartRequest(0)))
+	return s, nil
 }
 
 // Receive handles a handshake packet. live is the connection that the address has, or nil. No answer is longer than p.
@@ -164,13 +167,13 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, pk *Packet, li
 		if pk.Type == RestartResponse {
 			s.move(from, pk, limit)
 		} else {
-			s.accept(from, pk, limit)
+			s.accept(now, from, pk, limit)
 		}
 	}
 }
 
-func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
-	if s.past.has(pk.Cookie) {
+func (s *Server) accept(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
+	if s.past.has(pk, s.secrets.timestamp(now)) {
 		s.Counters.Replayed++
 		return
 	}
@@ -179,7 +182,7 @@ func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
 		s.Counters.NoRoom++
 		return
 	}
-	s.past.add(pk.Cookie)
+	s.past.add(pk)
 	s.Counters.Accepted++
 	s.ack(from, pk, pk.Cookie, limit)
 }
@@ -214,30 +217,33 @@ func (s *Server) reply(to netip.AddrPort, pk *Packet, limit int) bool {
 // send completes and sends s.answer, unless it would be longer than limit bytes.
 func (s *Server) send(to netip.AddrPort, version uint8, padding, limit int) bool {
 	p, ok := s.packet(version, padding)
-	return ok && s.sendWithin(to, p, limit)
+	if ok && len(p) > limit {
+		s.Counters.TooSmall++
+		return false
+	}
+	if ok {
+		s.cfg.Handler.Send(to, p)
+	}
+	return ok
 }
 
 // packet is s.answer, complete; not without randomness.
 func (s *Server) packet(version uint8, padding int) (p []byte, ok bool) {
-	pr, answer := &s.cfg.Protocol, &s.answer
-	answer.SessionID = s.cfg.SessionID
-	answer.MinVersion, answer.CurVersion = pr.MinVersion, version
-	answer.NetworkVersion, answer.Features = pr.NetworkVersion, pr.RuntimeFeatures
 	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:padding]); err != nil {
 		s.Counters.RandomnessFailed++
 		return nil, false
 	}
+	return s.write(version, padding), true
+}
+
+// write is s.answer, complete, with s.pad.
+func (s *Server) write(version uint8, padding int) []byte {
+	pr, answer := &s.cfg.Protocol, &s.answer
+	answer.SessionID = s.cfg.SessionID
+	answer.MinVersion, answer.CurVersion = pr.MinVersion, version
+	answer.NetworkVersion, answer.Features = pr.NetworkVersion, pr.RuntimeFeatures
 	var w bitio.Writer
 	w.Reset(s.buf[:])
 	pr.Write(&w, answer, s.pad[:padding])
-	return w.Bytes(), true
-}
-
-func (s *Server) sendWithin(to netip.AddrPort, p []byte, limit int) bool {
-	if len(p) > limit {
-		s.Counters.TooSmall++
-		return false
-	}
-	s.cfg.Handler.Send(to, p)
-	return true
+	return w.Bytes()
 }
