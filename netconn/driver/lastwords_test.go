@@ -11,7 +11,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/salted"
 )
 
 // TestKickWithFullMemory: a connection of which unacked data takes all the memory that there is for it is told why it is closed, with as
@@ -120,6 +122,42 @@ func TestBothSayWhy(t *testing.T) {
 			require.Equal(t, "back in an hour", c.result.PeerReason, "%s, seed %d: %v", name, seed, c.result)
 			require.Equal(t, "bed\ntime", result.PeerReason, "%s, seed %d: %v", name, seed, result)
 			require.Contains(t, result.String(), `back in an hour; the peer closed too: bed?time`)
+		}
+	}
+}
+
+// TestOthersDontHurryTheGoodbye: on a server with free slots, neither strangers' datagrams of a request's size nor clients that dial make the link's goodbye overtake the last
+// words to another client.
+func TestOthersDontHurryTheGoodbye(t *testing.T) {
+	sizes := map[string]int{"netcode": netcode.RequestBytes, "salted": salted.PaddedSize, "unreal": 30}
+	for name, link := range links() {
+		for _, dials := range []bool{false, true} {
+			for seed := range uint64(6) {
+				var kicked *Conn
+				w := newTown(t, seed, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 200 * time.Millisecond}, Config{Link: link, Joined: func(c *Conn) {
+					if kicked == nil {
+						kicked = c
+					}
+				}})
+				c := w.dial(Config{Link: link})
+				w.until("joined", func() bool { return c.joined && kicked != nil })
+				w.dark(0, true, true)
+				kicked.CloseWithReason("out with you")
+				for end := w.now.Add(1900 * time.Millisecond); w.now.Before(end); {
+					w.step()
+				}
+				w.dark(0, true, false)
+				for i := 0; c.result == nil; i++ {
+					require.Less(t, i, 10_000)
+					if !dials {
+						w.server.server.receive(w.server.Now(), netip.MustParseAddrPort("10.9.9.9:9"), make([]byte, sizes[name]))
+					} else if i%6 == 0 && i < 60 {
+						w.dial(Config{Link: link})
+					}
+					w.step()
+				}
+				require.Equal(t, "out with you", c.result.Reason, "%s, dials %v, seed %d: %v", name, dials, seed, c.result)
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ type netcodeServer struct {
 }
 
 func (l Netcode) server(d *Driver) serverLink {
-	s := &netcodeServer{slotServer: slotServer[*netcode.Server]{d: d, request: netcode.RequestBytes}}
+	s := &netcodeServer{slotServer: slotServer[*netcode.Server]{d: d}}
 	if l.Slots == 0 {
 		l.Slots = d.cfg.MaxConns
 	}

@@ -23,7 +23,7 @@ type saltedServer struct {
 }
 
 func (l PlainSalted) server(d *Driver) serverLink {
-	s := &saltedServer{slotServer[*salted.Server]{d: d, request: salted.PaddedSize}}
+	s := &saltedServer{slotServer[*salted.Server]{d: d}}
 	if l.Slots == 0 {
 		l.Slots = d.cfg.MaxConns
 	}

@@ -3,6 +3,8 @@ package driver
 import (
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/slots"
 )
 
 // firstSequence is where both packet sequences begin on links that keep connections apart by
@@ -25,19 +27,18 @@ type slotServer[M serverMachine] struct {
 	conns []*Conn // by slot
 	at    time.Duration
 	parts bool // a connection has ended, and has its slot still
-
-	request int // size of the packet that a new client begins with
 }
 
-// receive frees those slots for a client that begins to connect, perhaps one that has left and is back at once.
 func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte) {
 	s.at = at
-	if s.parts && len(p) == s.request {
-		if c := s.d.server.conn(from); c == nil || c.parted {
-			s.part(at, func(c *Conn) bool { return c.parted })
-		}
-	}
 	s.m.Receive(at, from, p)
+}
+
+// Release is called by the handshake's machine for a client that begins to connect, perhaps one that has left and is back at once.
+func (s *slotServer[M]) Release(slot int) {
+	if s.parts {
+		s.part(s.at, func(c *Conn) bool { return c.parted && (slot == slots.Any || s.conns[slot] == c) })
+	}
 }
 
 // tick frees the slots of connections that have ended, and runs the handshake's timeouts.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/slots"
 )
 
 func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
@@ -57,6 +59,7 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 // admit answers an authentic request: with a challenge, or with the reason why there is none, if that may be told. A token belongs to the first
 // address that sends it. Only that address is answered when others repeat the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
+	s.release(from, priv.clientID)
 	there, taken := s.byAddr[from]
 	switch {
 	case !taken:
@@ -107,6 +110,22 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 	s.challengeSeq++
 	s.Counters.Challenges++
 	s.sendGlobal(from, m.send, typeChallenge, 8+challengeBytes)
+}
+
+// release has the handler free those slots whose connections have ended, and which the client needs: of its address, of its id, or any when all are taken.
+func (s *Server) release(from netip.AddrPort, clientID uint64) {
+	if s.keeper == nil {
+		return
+	}
+	if slot, ok := s.byAddr[from]; ok {
+		s.keeper.Release(slot)
+	}
+	if slot, ok := s.byID[clientID]; ok {
+		s.keeper.Release(slot)
+	}
+	if s.Clients() == s.cfg.Slots {
+		s.keeper.Release(slots.Any)
+	}
 }
 
 // takesOver reports whether a client that connects again may have the slot of its former connection.

@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/history/replay"
 	"github.com/bunchnet/bunchnet/netconn/internal/sealing"
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
+	"github.com/bunchnet/bunchnet/netconn/internal/slots"
 )
 
 // Reason says why a client's slot became free.
@@ -143,6 +144,7 @@ type Server struct {
 
 	cfg          ServerConfig
 	sender       sealing.Sender // the handler if it seals packets itself, else nil
+	keeper       slots.Keeper   // the handler if it keeps slots, else nil
 	tokenKey     cipher.AEAD
 	challengeKey cipher.AEAD
 	challengeSeq uint64
@@ -221,6 +223,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		s.cfg.Addrs[i] = unmap(a)
 	}
 	s.sender, _ = cfg.Handler.(sealing.Sender)
+	s.keeper, _ = cfg.Handler.(slots.Keeper)
 	var seed [KeyBytes + 8]byte
 	if _, err := io.ReadFull(cfg.Rand, seed[:]); err != nil {
 		return nil, err

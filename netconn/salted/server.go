@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/slots"
 )
 
 // Server has slots for clients. It isn't safe for concurrent use.
@@ -15,6 +16,7 @@ type Server struct {
 	Counters Counters
 
 	cfg     ServerConfig
+	keeper  slots.Keeper // the handler if it keeps slots, else nil
 	frame   framer
 	slots   []slot
 	byAddr  map[netip.AddrPort]int // slots in use
@@ -50,6 +52,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cookies: cookies{rand: cfg.Rand, life: cfg.SecretLife},
 		past:    past{sessions: make([]session, 2*cfg.Slots+64)},
 	}
+	s.keeper, _ = cfg.Handler.(slots.Keeper)
 	if err := s.cookies.rotate(0); err != nil {
 		return nil, fmt.Errorf("salted: no secret from Rand: %w", err)
 	}

@@ -3,6 +3,8 @@ package salted
 import (
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/slots"
 )
 
 // Receive handles a datagram. The payload that the Handler gets lies within p.
@@ -67,6 +69,10 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	if s.past.has(session{from, salt}) {
 		s.sayGoodbye(from, prefix, 1) // its client may have missed that
 		return replayed
+	}
+	if known && s.slots[i].salt != salt && s.keeper != nil {
+		s.keeper.Release(i)
+		i, known = s.byAddr[from]
 	}
 	if known && s.slots[i].salt == salt && s.slots[i].confirmed {
 		return unexpected // to an older challenge, and late: who knows of its slot answers no other one
@@ -160,8 +166,18 @@ func (s *Server) rotate(now time.Duration) {
 	}
 }
 
-// noRoom is why an address can't have another slot; 0 when it can.
+// noRoom is why an address can't have another slot; 0 when it can. Slots whose connections have ended make room.
 func (s *Server) noRoom(from netip.AddrPort) Reason {
+	why := s.taken(from)
+	if why != 0 && s.keeper != nil {
+		s.keeper.Release(slots.Any)
+		why = s.taken(from)
+	}
+	return why
+}
+
+// taken is noRoom, with all slots as they are.
+func (s *Server) taken(from netip.AddrPort) Reason {
 	switch {
 	case len(s.byAddr) == len(s.slots):
 		return Full
