@@ -30,7 +30,7 @@ type Handler interface {
 type Opener interface {
 	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at the other. At the
 	// opening end Open returns its error, and the channel is closed. At the other end an error ends the connection; Hold has room for at least
-	// 3.5 KiB there.
+	// 4 KiB there.
 	Opened(ch *Channel) error
 }
 

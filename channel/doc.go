@@ -60,7 +60,7 @@
 //	                                          ahead ends the connection with ErrSequenceAhead
 //	bytes held for the peer                   the other half of MaxMemory. Early bunches, opens and Hold may take three quarters of
 //	                                          it (MaxHold). Early bunches leave a quarter of MaxHold free; but an eighth of it, 48 KiB at most, has room if it
-//	                                          leaves as much free. Beyond that bunches are refused, so that they are sent again, and Hold returns ErrMemory. An open needs 4.3 KB of it, for its handler. Parts of unfinished bunches may take the rest; when it is full, one
+//	                                          leaves as much free. Beyond that bunches are refused, so that they are sent again, and Hold returns ErrMemory. An open needs 4.8 KB of it, for its handler. Parts of unfinished bunches may take the rest; when it is full, one
 //	                                          payload continues, and parts of others are refused
 //	unacked bytes of split payloads           1 MiB, 256 KiB at first, less when their parts are refused; split payloads of
 //	                                          other channels wait in line, small ones don't

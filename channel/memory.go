@@ -15,7 +15,7 @@ const (
 	earlyCost   = int(unsafe.Sizeof(early{}))
 	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
 	pageCost    = int(unsafe.Sizeof(page{}))
-	openRoom    = 3584 // counted until a channel's open is handled, for what its handler counts in Opened, when it's too late to refuse the bunch
+	openRoom    = 4096 // counted until a channel's open is handled, for what its handler counts in Opened, when it's too late to refuse the bunch
 
 	controlReserve = 16 << 10 // a reason of 4 KiB takes 10
 )

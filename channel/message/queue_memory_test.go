@@ -259,6 +259,28 @@ func TestOpensWaitForMemory(t *testing.T) {
 	}
 }
 
+// TestOpensAtTheLastByte: however little memory is left, a channel with a queue is opened or refused, and ends nothing.
+func TestOpensAtTheLastByte(t *testing.T) {
+	for maxBits, opens := range map[int]bool{0: false, 8192: false} {
+		for free := 3500; free < 6000; free += 25 {
+			x := newCrowd(t, message.Ordered)
+			x.maxBits = maxBits
+			x.open(t, 1)
+			ch := x.conns[1].Channel(x.opened[0].Index())
+			for n := crowdMemory; n > 0; n /= 2 {
+				for ch.Hold(n) == nil {
+				}
+			}
+			ch.Release(free)
+			x.open(t, 2)
+			require.NoError(t, x.failure, "MaxBits %d, %d bytes free", maxBits, free)
+			require.False(t, opens && len(x.queues) == 1, "MaxBits %d, %d bytes free", maxBits, free)
+			opens = len(x.queues) == 2
+		}
+		require.True(t, opens)
+	}
+}
+
 // TestRoomOfTheNextMessageCounts: the room that a queue always has for one message counts from the beginning, at both ends.
 func TestRoomOfTheNextMessageCounts(t *testing.T) {
 	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
