@@ -722,6 +722,9 @@ func TestBesideTurncoats(t *testing.T) {
 		calm, err := playHall(s, true)
 		require.NoError(t, err, s)
 		require.Empty(t, calm.wrong, s)
+		for _, q := range calm.players {
+			require.Nil(t, q.result, "without turncoats, %v", s)
+		}
 		h, err := playHall(s, false)
 		require.NoError(t, err, s)
 		require.Empty(t, h.wrong, s)

@@ -43,7 +43,7 @@ type Blocks struct {
 	ours   bounds // the configured ones, until they are told
 	known  bool   // the peer's bounds
 	bounds bounds
-	notes  []note // to be sent, while the channel's reliable buffer is full
+	notes  []note // of bounds and of what is withdrawn, to be sent while the channel's reliable buffer is full
 	later  func() // send, as Table.Later takes it
 	waits  bool   // it was given to it
 
@@ -56,8 +56,9 @@ type Blocks struct {
 	buf      [1024]byte
 
 	receiving []*inBlock
-	oldest    int64          // all blocks below are over
-	over      [idWindow]bool // whether block id is, at id%idWindow
+	oldest    int64          // all blocks below are over, and the peer is told
+	over      [idWindow]byte // of block id, at id%idWindow: 0 while it isn't over, the note to be sent, or told
+	untold    int            // blocks that are over, whose note is to be sent
 	held      int            // bytes
 
 	// Counters is what happened.
@@ -136,6 +137,7 @@ const (
 	noteDamaged
 	noteWithdrawn
 	noteRefused
+	told // there is no note to be sent
 )
 
 type outBlock struct {
@@ -254,6 +256,25 @@ func (b *Blocks) sendNotes() {
 	for len(b.notes) > 0 && b.ch.Room() > 0 && b.sendNote(b.notes[0]) == nil {
 		b.notes = append(b.notes[:0], b.notes[1:]...)
 	}
+	for id := b.oldest; b.untold > 0 && b.ch.Room() > 0; id++ {
+		switch kind := b.over[id%idWindow]; {
+		case kind == 0 || kind == told:
+		case b.sendNote(note{kind, id}) != nil:
+			return
+		default:
+			b.untold--
+			b.over[id%idWindow] = told
+		}
+	}
+	b.advance()
+}
+
+// advance moves the window of ids past the blocks that are over and told of.
+func (b *Blocks) advance() {
+	for b.over[b.oldest%idWindow] == told {
+		b.over[b.oldest%idWindow] = 0
+		b.oldest++
+	}
 }
 
 // ReceivedBunch implements channel.Handler: it handles a fragment or a note.
@@ -289,7 +310,7 @@ func (b *Blocks) receiveNote(r *bitio.Reader) error {
 		if slices.ContainsFunc(b.receiving, func(blk *inBlock) bool { return blk.id == id }) {
 			return fmt.Errorf("%w: a block was withdrawn after it had begun", ErrFormat)
 		}
-		return b.finish(id)
+		return b.finish(id, told)
 	}
 	for _, o := range b.sending {
 		if uint16(o.id) == wire {

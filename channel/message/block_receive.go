@@ -51,7 +51,7 @@ func (b *Blocks) receiveFragment(r *bitio.Reader) error {
 		return ErrFormat
 	}
 	id := expandID(wire, b.oldest)
-	if id < b.oldest || id < b.oldest+idWindow && b.over[id%idWindow] {
+	if id < b.oldest || id < b.oldest+idWindow && b.over[id%idWindow] != 0 {
 		b.Counters.Duplicate++
 		return nil
 	}
@@ -63,8 +63,7 @@ func (b *Blocks) receiveFragment(r *bitio.Reader) error {
 		b.Counters.Refused++
 	}
 	if errors.Is(err, ErrRoom) {
-		_ = b.finish(id) // find has checked it
-		b.tell(note{noteRefused, id})
+		_ = b.finish(id, noteRefused) // find has checked it
 		b.broken(id, ErrRoom)
 		return nil
 	}
@@ -84,7 +83,7 @@ func (b *Blocks) find(id, total int64, sum, n uint32) (*inBlock, error) {
 		}
 		return blk, nil
 	}
-	if id >= b.oldest+idWindow || total > b.ours.bytes || int64(len(b.receiving)) >= b.ours.blocks || len(b.notes) >= 2*maxBlocks || claimed > b.ours.held {
+	if id >= b.oldest+idWindow || total > b.ours.bytes || int64(len(b.receiving)) >= b.ours.blocks || claimed > b.ours.held {
 		return nil, ErrBounds
 	}
 	if !b.hold(blockCost) {
@@ -143,22 +142,21 @@ func (blk *inBlock) join() []byte {
 }
 
 func (b *Blocks) complete(blk *inBlock) {
-	_ = b.finish(blk.id) // an id that is known is within the window
 	whole := blk.join()
 	if crc32.Checksum(whole, castagnoli) != blk.sum {
-		b.tell(note{noteDamaged, blk.id})
+		_ = b.finish(blk.id, noteDamaged) // an id that is known is within the window
 		b.broken(blk.id, ErrChecksum)
 		return
 	}
-	b.tell(note{noteDone, blk.id})
+	_ = b.finish(blk.id, noteDone)
 	b.Counters.Received++
 	if b.cfg.Received != nil {
 		b.cfg.Received(blk.id, whole)
 	}
 }
 
-// finish notes that nothing more of a block is wanted, and lets go of what has come of it.
-func (b *Blocks) finish(id int64) error {
+// finish notes that nothing more of a block is wanted, lets go of what has come of it, and tells the peer by the note of a kind.
+func (b *Blocks) finish(id int64, kind byte) error {
 	if id < b.oldest {
 		return nil
 	}
@@ -173,10 +171,15 @@ func (b *Blocks) finish(id int64) error {
 		}
 		b.receiving = slices.Delete(b.receiving, i, i+1) // which keeps no pointer to it
 	}
-	b.over[id%idWindow] = true
-	for b.over[b.oldest%idWindow] {
-		b.over[b.oldest%idWindow] = false
-		b.oldest++
+	switch over := &b.over[id%idWindow]; {
+	case *over != 0: // a peer that withdraws what it has sent
+	case kind == told:
+		*over = told
+		b.advance()
+	default:
+		*over = kind
+		b.untold++
+		b.sendNotes()
 	}
 	return nil
 }
