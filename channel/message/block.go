@@ -256,15 +256,16 @@ func (b *Blocks) sendNotes() {
 	for len(b.notes) > 0 && b.ch.Room() > 0 && b.sendNote(b.notes[0]) == nil {
 		b.notes = append(b.notes[:0], b.notes[1:]...)
 	}
-	for id := b.oldest; b.untold > 0 && b.ch.Room() > 0; id++ {
-		switch kind := b.over[id%idWindow]; {
-		case kind == 0 || kind == told:
-		case b.sendNote(note{kind, id}) != nil:
-			return
-		default:
-			b.untold--
-			b.over[id%idWindow] = told
+	for id := b.oldest; b.untold > 0; id++ {
+		kind := b.over[id%idWindow]
+		if kind == 0 || kind == told {
+			continue
 		}
+		if b.ch.Room() == 0 || b.sendNote(note{kind, id}) != nil {
+			break
+		}
+		b.untold--
+		b.over[id%idWindow] = told
 	}
 	b.advance()
 }
