@@ -68,6 +68,7 @@ func run(link string, n, perTick int, seed uint64) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	g.byLot = link == "unreal" // restart requests
 	g.measure()
 	for range 300 {
 		g.step(nil)

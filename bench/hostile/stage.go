@@ -16,6 +16,7 @@ type stage struct {
 	in, out  uint64 // bytes from and to such addresses
 	answered uint64 // datagrams to them
 	worst    int    // the most negative balance seen
+	byLot    bool   // an address gets no more than it sent on average only: the balance of all is judged
 	tapped   netip.AddrPort
 	tap      [][]byte // what was sent from there
 }
@@ -68,6 +69,10 @@ func (s *stage) hostile(to *port, from netip.AddrPort, b []byte) {
 
 // settle looks whether a stranger got more bytes than he sent.
 func (s *stage) settle() {
+	if s.byLot {
+		clear(s.balance)
+		s.worst = min(s.worst, int(s.in)-int(s.out))
+	}
 	for _, n := range s.balance {
 		s.worst = min(s.worst, n)
 	}
