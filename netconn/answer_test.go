@@ -112,7 +112,7 @@ func TestLateCloseWithATrailer(t *testing.T) {
 			require.True(t, ok)
 		}
 		if trailer {
-			p = coding.AppendEnd(p, 0, 0, 0, []byte{1})
+			p = coding.AppendEnd(p, 0, 0, 0, 0b10)
 		}
 		require.Equal(t, trailer, coding.Marked(p))
 		h.sent[1] = nil

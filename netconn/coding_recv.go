@@ -97,7 +97,7 @@ func (c *Conn) takeRepaired(before int64) {
 			c.takeEarly(r, id, true)
 			continue
 		}
-		k.willTell(id)
+		k.tell.repaired(id)
 		h := packetnotify.Header{Seq: seqnum.Packet.Truncate(id), AckedSeq: seqnum.Packet.Truncate(c.notify.OutAckID())}
 		c.receiveInOrder(&r, &h)
 	}

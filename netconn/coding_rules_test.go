@@ -2,7 +2,6 @@ package netconn
 
 import (
 	"math/bits"
-	"slices"
 	"testing"
 	"time"
 
@@ -171,23 +170,23 @@ func TestTailOfNothing(t *testing.T) {
 	require.Zero(t, client.coder.uncovered)
 }
 
-// TestWhatIsToldOfRepairs: what is acked is told twice, up to 255 packets back; what isn't acked yet waits, and more than fits isn't told.
+// TestWhatIsToldOfRepairs: the repairs among the last 24 packets that are acked are told until the newest has been told twice; what isn't acked yet waits.
 func TestWhatIsToldOfRepairs(t *testing.T) {
+	var k telling
+	for _, id := range []int64{75, 76, 77, 99, 101} {
+		k.repaired(id)
+	}
+	for _, c := range []struct {
+		acked int64
+		bits  uint32
+	}{{100, 1<<23 | 1<<1}, {101, 1 | 1<<2}, {109, 1<<8 | 1<<10}, {110, 0}} {
+		require.Equal(t, c.bits, k.told(c.acked), "%d", c.acked)
+	}
+	k.repaired(500)
+	require.Equal(t, uint32(0), k.told(499), "101 is long forgotten")
+	require.Equal(t, uint32(1), k.told(500))
 	h := codingHand(t)
-	c := h.conns[0]
-	k, acked := c.coder, c.notify.WrittenAckID()
-	k.tells = 0
-	for _, d := range []int64{-1, 0, 255, 256, 7, 8, 9, 10} {
-		k.willTell(acked - d)
-	}
-	k.willTell(acked - 11) // no room
-	require.Equal(t, len(k.tell), k.tells)
-	for _, want := range [][]byte{{0, 255, 7}, {0, 255, 7}, {8, 9, 10}, {8, 9, 10}, {}} {
-		require.Equal(t, want, slices.Clone(c.tellRepaired()))
-	}
-	require.Equal(t, 1, k.tells)
-	require.Equal(t, acked+1, k.tell[0].id, "it isn't acked yet")
-	require.False(t, newCoder(&c.cfg).wasRepaired(0))
+	require.False(t, newCoder(&h.conns[0].cfg).wasRepaired(0))
 }
 
 // TestRepairsAloneWait: symbols don't go in a packet of their own while another one is begun, nor when the connection has ended, and one that has nothing to

@@ -23,7 +23,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 		return packet, 0
 	}
 	plain := packet[c.cfg.Headroom:]
-	repaired := c.tellRepaired()
+	repaired := k.tell.told(c.notify.WrittenAckID())
 	rate, covers, size := c.repairs(), coding.Cover(0), 0
 	if rate == 0 {
 		k.credit, k.uncovered, k.full = 0, 0, false
@@ -41,7 +41,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 	for i := range symbols {
 		whole = k.enc.AppendSymbol(whole, id, i, covers, size)
 	}
-	if symbols+len(repaired) > 0 {
+	if symbols > 0 || repaired != 0 {
 		whole = coding.AppendEnd(whole, symbols, covers, size, repaired)
 	}
 	if rate > 0 {

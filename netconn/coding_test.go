@@ -541,7 +541,7 @@ func TestFalseRepairsHarmNobodyElse(t *testing.T) {
 				copy(trailer.Symbols, old)
 			case 2:
 				q := append(bytes.Clone(plain), trailer.Symbols...)
-				l.links[0].Push(l.now, coding.AppendEnd(q, len(trailer.Symbols)/trailer.Size, coding.Cover(1+rng.IntN(1<<coding.MaxWindow-1)), trailer.Size, []byte{uint8(rng.Uint32())}))
+				l.links[0].Push(l.now, coding.AppendEnd(q, len(trailer.Symbols)/trailer.Size, coding.Cover(1+rng.IntN(1<<coding.MaxWindow-1)), trailer.Size, 1|rng.Uint32()>>8))
 				return true
 			}
 			old = append(old[:0], trailer.Symbols...)

@@ -63,7 +63,7 @@ func falseRepairs(e *env) figure {
 				t.Covers = coding.Cover(1 + e.rng.IntN(1<<coding.MaxWindow-1))
 			}
 			old = symbols
-			return coding.AppendEnd(append(plain, symbols...), n, t.Covers, t.Size, []byte{uint8(e.rng.Uint32())})
+			return coding.AppendEnd(append(plain, symbols...), n, t.Covers, t.Size, e.rng.Uint32()>>8)
 		})
 		if err != nil {
 			return broken("%v", err)
@@ -98,14 +98,14 @@ func falseRepairs(e *env) figure {
 	return figure{value: float64(wrong)}
 }
 
-// claimsRepairs tells a server that sends all it may that the newest packets were repaired, again and again.
+// claimsRepairs tells a server that sends all it may that all its packets were repaired.
 func claimsRepairs(e *env) figure {
 	const rate, seconds = 100_000, 20
 	r, err := lying(e, netsim.Settings{Lag: 20 * time.Millisecond, Loss: 5}, func(i int, c *netconn.Config) {
 		c.Controller = congestion.NewTokenBucket(rate)
 		c.Coding.Repairs, c.Coding.Adaptive = coding.MaxSymbols, true
 	}, func(plain []byte, _ coding.Trailer) []byte {
-		return coding.AppendEnd(plain, 0, 0, 0, []byte{0, 1, uint8(e.rng.Uint32())})
+		return coding.AppendEnd(plain, 0, 0, 0, 1<<coding.MaxRepaired-1)
 	})
 	if err != nil {
 		return broken("%v", err)

@@ -183,7 +183,7 @@ func withCoding(c *netconn.Config) { c.Coding = netconn.Coding{Repairs: 1} }
 
 // symbolsOf makes the packets' trailers so many symbols of a size over all of the last packets.
 func (l *liar) symbolsOf(n, size int, c coding.Cover) {
-	l.trailer = coding.AppendEnd(make([]byte, n*size), n, c, size, nil)
+	l.trailer = coding.AppendEnd(make([]byte, n*size), n, c, size, 0)
 }
 
 // lateSymbols sends long symbols over packets that never come, and then one late packet again and again, with as many symbols as there may be, of a byte each.

@@ -122,7 +122,7 @@ var deviations = map[string]func(k *turncoat, p *rewritten){
 	"replays":       func(*turncoat, *rewritten) {}, // see send
 	"false symbols": (*turncoat).falsify,
 	"says repaired": func(k *turncoat, p *rewritten) {
-		p.Repaired = []byte{0, uint8(k.rng.IntN(4)), uint8(k.rng.Uint32())}[:1+k.rng.IntN(3)]
+		p.Repaired = k.rng.Uint32() >> (8 + k.rng.IntN(24))
 	},
 	"pads":       func(k *turncoat, p *rewritten) { p.pad(k, k.rng.IntN(k.largest)) },
 	"acks small": (*turncoat).ackSmall,
@@ -291,7 +291,7 @@ func (p *rewritten) bytes(proto bunch.Protocol, largest int) []byte {
 	}
 	handler.WriteTerminator(w)
 	out := bytes.Clone(w.Bytes())
-	if n := p.symbols(); n+len(p.Repaired) > 0 {
+	if n := p.symbols(); n > 0 || p.Repaired != 0 {
 		out = coding.AppendEnd(append(out, p.Symbols...), n, p.Covers, p.Size, p.Repaired)
 	}
 	return out

@@ -20,8 +20,8 @@ func TestTrailerRoundTrip(t *testing.T) {
 			covers = Cover(1 + rng.IntN(1<<MaxWindow-1))
 		}
 		size := []int{1, 2, 127, 128, 129, 255, 256, 1200, 8192}[rng.IntN(9)]
-		repaired := randomBytes(rng, rng.IntN(MaxRepaired+1))
-		if k+len(repaired) == 0 {
+		repaired := rng.Uint32() >> (32 - rng.IntN(MaxRepaired+1))
+		if k == 0 && repaired == 0 {
 			continue
 		}
 		symbols := randomBytes(rng, k*size)
@@ -32,7 +32,7 @@ func TestTrailerRoundTrip(t *testing.T) {
 		got, trailer, ok := Split(p)
 		require.True(t, ok)
 		require.Equal(t, packet, got)
-		require.Equal(t, repaired, append([]byte{}, trailer.Repaired...))
+		require.Equal(t, repaired, trailer.Repaired)
 		require.Equal(t, len(symbols), len(trailer.Symbols))
 		if k > 0 {
 			require.Equal(t, symbols, trailer.Symbols)
@@ -52,6 +52,7 @@ func TestTrailersThatCannotBe(t *testing.T) {
 		"not marked":                      {1, 2, 3, 4, 1, 0x10, 1},
 		"covers without symbols":          {1, 2, 9, 0x41, 0},
 		"more repaired than bytes":        {9, 0xc0, 0},
+		"a byte of none repaired":         {1, 2, 9, 0, 0x80, 0},
 		"no packet behind the repaired":   {9, 9, 9, 0xc0, 0},
 		"no size":                         {0x10, 0},
 		"size 0":                          {1, 2, 3, 0, 0x10, 0},
@@ -84,7 +85,7 @@ func TestHello(t *testing.T) {
 		_, _, ok = Split(p)
 		require.False(t, ok, "it has no packet")
 	}
-	for _, p := range [][]byte{nil, {2, 0, 0}, {1, 0, 0, 0}, {2, 2, 0, 0}, {2, 0, 0x10, 0}, {2, 0, 0, 1}, {2, 0, 0, 0, 0}} {
+	for _, p := range [][]byte{nil, {3, 0, 0}, {2, 0, 0, 0}, {3, 2, 0, 0}, {3, 0, 0x10, 0}, {3, 0, 0, 1}, {3, 0, 0, 0, 0}} {
 		_, ok := Hello(p)
 		require.False(t, ok, "%v", p)
 	}
@@ -263,7 +264,7 @@ func link(lost int) func() {
 		p := append(buf, content...)
 		n, size := e.Covers(id, 5)
 		if n > 0 {
-			p = AppendEnd(e.AppendSymbol(p, id, 0, n, size), 1, n, size, nil)
+			p = AppendEnd(e.AppendSymbol(p, id, 0, n, size), 1, n, size, 0)
 		}
 		e.Add(id, content, false)
 		if id++; lost > 0 && id%int64(lost) == 0 {

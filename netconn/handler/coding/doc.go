@@ -42,13 +42,13 @@
 //	2         when not all of the n are covered: those that are, the low byte and the newest packet's bit first
 //	1 or 2    when k > 0, size: below 128 one byte when all are covered; otherwise its high bits, with 128 when not all
 //	          are covered, and a byte of its low 7 and 128
-//	f         packets repaired: each byte d is packet AckedSeq-d of this packet's header
+//	f         packets repaired: bit i is packet AckedSeq-i of this packet's header, the low byte first; the last byte isn't 0
 //	1         n-1 4 | k 2 << 4 | f 2 << 6
 //	1         0
 //
 // k and f are 3 at most, and not both 0. A datagram without a packet says that its sender understands this:
 //
-//	1         version, 2
+//	1         version, 3
 //	1         1: the peer's was received; 0: an answer is asked for
 //	1         0
 //	1         0

@@ -1,6 +1,8 @@
 package coding
 
-// Trailer is what stands behind a packet; see the package's doc. Its slices alias the datagram.
+import "math/bits"
+
+// Trailer is what stands behind a packet; see the package's doc. Symbols aliases the datagram.
 type Trailer struct {
 	// Covers is the packets that each symbol covers.
 	Covers Cover
@@ -8,16 +10,16 @@ type Trailer struct {
 	Size int
 	// Symbols is all symbols, one after the other.
 	Symbols []byte
-	// Repaired is the packets that were repaired, by their distance from the AckedSeq of the packet.
-	Repaired []byte
+	// Repaired is the packets that were repaired: bit i is that of AckedSeq-i, of the packet's header. MaxRepaired bits at most.
+	Repaired uint32
 }
 
 const (
-	// MaxRepaired is the most packets that one trailer tells as repaired.
-	MaxRepaired = 3
+	// MaxRepaired is how many packets a trailer tells of, the newest that its packet acks.
+	MaxRepaired = 24
 	// TrailerBytes is the most that a trailer has besides its symbols.
-	TrailerBytes = 6 + MaxRepaired
-	helloVersion = 2
+	TrailerBytes = 6 + MaxRepaired/8
+	helloVersion = 3
 	// HelloBytes is the size of a Hello.
 	HelloBytes = 4
 )
@@ -26,8 +28,9 @@ const (
 func Marked(p []byte) bool { return len(p) > 0 && p[len(p)-1] == 0 }
 
 // AppendEnd appends the end of a trailer, behind k symbols of so many bytes, 0 to MaxSymbols.
-func AppendEnd(p []byte, k int, c Cover, size int, repaired []byte) []byte {
-	meta := byte(k<<4 | len(repaired)<<6)
+func AppendEnd(p []byte, k int, c Cover, size int, repaired uint32) []byte {
+	f := (bits.Len32(repaired) + 7) / 8
+	meta := byte(k<<4 | f<<6)
 	if k > 0 {
 		meta |= byte(c.reach() - 1)
 		switch {
@@ -39,7 +42,10 @@ func AppendEnd(p []byte, k int, c Cover, size int, repaired []byte) []byte {
 			p = append(p, byte(size))
 		}
 	}
-	p = append(p, repaired...)
+	for ; f > 0; f-- {
+		p = append(p, byte(repaired))
+		repaired >>= 8
+	}
 	return append(p, meta, 0)
 }
 
@@ -54,7 +60,13 @@ func Split(p []byte) (packet []byte, t Trailer, ok bool) {
 	if k+f == 0 || f > len(p) || k == 0 && meta&15 != 0 {
 		return nil, t, false
 	}
-	p, t.Repaired = p[:len(p)-f], p[len(p)-f:]
+	for range f {
+		t.Repaired = t.Repaired<<8 | uint32(p[len(p)-1])
+		p = p[:len(p)-1]
+	}
+	if f != (bits.Len32(t.Repaired)+7)/8 { // as short as can be
+		return nil, Trailer{}, false
+	}
 	if k > 0 {
 		if p, t.Covers, t.Size, ok = takeCovered(p, int(meta&15)+1); !ok || k*t.Size >= len(p) {
 			return nil, Trailer{}, false

@@ -42,6 +42,6 @@ func TestSymbolVectorWithoutSome(t *testing.T) {
 		some.Add(int64(i), c, i == 1)
 	}
 	require.Equal(t, whole.AppendSymbol(nil, 3, 1, 0b111, 3), some.AppendSymbol(nil, 3, 1, 0b101, 3))
-	p := AppendEnd([]byte{7, 1, 2, 3}, 1, 0b101, 3, nil)
+	p := AppendEnd([]byte{7, 1, 2, 3}, 1, 0b101, 3, 0)
 	require.Equal(t, []byte{7, 1, 2, 3, 5, 0, 0x80, 0x83, 0x12, 0}, p)
 }

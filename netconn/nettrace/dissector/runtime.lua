@@ -4,7 +4,7 @@ fields["hello"] = ProtoField.bool("bunchnet.hello", "Hello: understands coding, 
 fields["coding.symbols"] = ProtoField.uint32("bunchnet.coding.symbols", "Repair symbols", base.DEC)
 fields["coding.size"] = ProtoField.uint32("bunchnet.coding.size", "Bytes of a symbol", base.DEC)
 fields["coding.covers"] = ProtoField.uint32("bunchnet.coding.covers", "Packets covered (lowest bit: the one before)", base.HEX)
-fields["coding.repaired"] = ProtoField.uint32("bunchnet.coding.repaired", "Repaired, before AckedSeq", base.DEC)
+fields["coding.repaired"] = ProtoField.uint32("bunchnet.coding.repaired", "Packets repaired (lowest bit: AckedSeq)", base.HEX)
 fields["malformed"] = ProtoField.string("bunchnet.malformed", "Malformed")
 local all = {}
 for _, f in pairs(fields) do
@@ -133,7 +133,7 @@ local function coding(r, tree, pinfo)
 	if bunchnet.prefs.handlers or r.data:get_index(n - 1) ~= 0 then
 		return false
 	end
-	if n == 4 and r.data:get_index(0) == 2 and r.data:get_index(2) == 0 then
+	if n == 4 and r.data:get_index(0) == 3 and r.data:get_index(2) == 0 then
 		tree:add(fields["hello"], r.tvb(0, n), r.data:get_index(1) == 1)
 		pinfo.cols.info = "Hello"
 		return true
@@ -147,9 +147,13 @@ local function coding(r, tree, pinfo)
 	end
 	take()
 	local meta = take()
-	for _ = 1, math.floor(meta / 64) do
-		local d = take()
-		tree:add(fields["coding.repaired"], r.tvb(n, 1), d)
+	local told = math.floor(meta / 64)
+	if told > 0 then
+		local repaired = 0
+		for _ = 1, told do
+			repaired = repaired * 256 + take()
+		end
+		tree:add(fields["coding.repaired"], r.tvb(n, told), repaired)
 	end
 	local symbols = math.floor(meta / 16) % 4
 	if symbols > 0 then

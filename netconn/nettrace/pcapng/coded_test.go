@@ -30,7 +30,7 @@ func TestCodedPackets(t *testing.T) {
 	p.Write(&w, &bunch.Header{ChIndex: 9, Bits: 16}, []byte{1, 2})
 	handler.WriteTerminator(&w)
 	plain := w.Bytes()
-	coded := func(k int, c coding.Cover, size int, repaired ...byte) []byte {
+	coded := func(k int, c coding.Cover, size int, repaired uint32) []byte {
 		q := append(bytes.Clone(plain), bytes.Repeat([]byte{5}, k*size)...)
 		return coding.AppendEnd(q, k, c, size, repaired)
 	}
@@ -38,7 +38,7 @@ func TestCodedPackets(t *testing.T) {
 	out, err := NewWriter(&buf, time.Unix(1_700_000_000, 0))
 	require.NoError(t, err)
 	for i, data := range [][]byte{
-		plain, coded(1, 0b111, 40), coded(2, 0b101, 40), coded(3, 0xffff, 200, 4), coded(1, 0xa001, 200), coded(0, 0, 0, 1, 2, 3),
+		plain, coded(1, 0b111, 40, 0), coded(2, 0b101, 40, 0), coded(3, 0xffff, 200, 0x10), coded(1, 0xa001, 200, 0), coded(0, 0, 0, 0x30201),
 		coding.AppendHello(nil, false), coding.AppendHello(nil, true), {1, 2, 3, 0x7f, 0x30, 0},
 	} {
 		out.TracePacket(&nettrace.Packet{At: time.Duration(i) * time.Millisecond, Sent: true, Local: netip.MustParseAddrPort("[::]:7777"),
@@ -60,9 +60,9 @@ func TestCodedPackets(t *testing.T) {
 		{"", "", "77", "9", "", "", "", ""},
 		{"", "", "77", "9", "1", "40", "0x00000007", ""},
 		{"", "", "77", "9", "2", "40", "0x00000005", ""},
-		{"", "", "77", "9", "3", "200", "0x0000ffff", "4"},
+		{"", "", "77", "9", "3", "200", "0x0000ffff", "0x00000010"},
 		{"", "", "77", "9", "1", "200", "0x0000a001", ""},
-		{"", "", "77", "9", "", "", "", "3,2,1"},
+		{"", "", "77", "9", "", "", "", "0x00030201"},
 		{"", "0", "", "", "", "", "", ""},
 		{"", "1", "", "", "", "", "", ""},
 		{"a broken trailer", "", "", "", "", "", "", ""},
