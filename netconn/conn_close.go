@@ -310,6 +310,9 @@ func (c *Conn) answerLate(p []byte) {
 	}
 	delta, process := c.notify.Update(&h, nobody{})
 	if !process {
+		if c.notify.WaitingForFlush() {
+			c.answerEmpty()
+		}
 		return
 	}
 	bytes := uint64(r.Remaining()+7) / 8
@@ -322,12 +325,24 @@ func (c *Conn) answerLate(p []byte) {
 	if had {
 		c.trace(nettrace.PacketReceived, c.notify.InID(), bytes, uint64(delta))
 	}
-	if !had || empty && c.now < cl.emptyAt || !empty && cl.answers == maxAnswers {
-		return
-	}
-	if cl.emptyAt = c.now + min(max(c.now-cl.endedAt, answerGap), c.cfg.LingerTimeout/maxAnswers); !empty {
+	switch {
+	case had && empty:
+		c.answerEmpty()
+	case had && cl.answers < maxAnswers:
 		cl.answers++
+		c.answer()
 	}
+}
+
+// answerEmpty answers an empty packet, or one that is refused until the peer has heard acks of ours.
+func (c *Conn) answerEmpty() {
+	if c.now >= c.closer.emptyAt {
+		c.answer()
+	}
+}
+
+func (c *Conn) answer() {
+	c.closer.emptyAt = c.now + min(max(c.now-c.closer.endedAt, answerGap), c.cfg.LingerTimeout/maxAnswers)
 	c.startPacket()
 	c.sendPacket(0, false)
 }
