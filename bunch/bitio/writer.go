@@ -240,6 +240,10 @@ func (w *Writer) WriteBitsFrom(src []byte, srcBit, n int) {
 		w.fail(ErrOverflow)
 		return
 	}
+	if i, s := uint(srcBit)>>3, uint(srcBit)&7; s+uint(n) <= 64 && i+8 <= uint(len(src)) {
+		w.WriteBits(binary.LittleEndian.Uint64(src[i:i+8])>>s, n)
+		return
+	}
 	r := Reader{buf: src, pos: srcBit, limit: srcBit + n}
 	if n >= 64 {
 		if head := -srcBit & 7; head > 0 {
