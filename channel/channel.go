@@ -29,8 +29,8 @@ type Handler interface {
 // it.
 type Opener interface {
 	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at the other. At the
-	// opening end Open returns its error, and the channel is closed. At the other end an error ends the connection; Hold has room for at least
-	// 4 KiB there.
+	// opening end Open returns its error, and the channel is closed. At the other end an error ends the connection: with
+	// ErrMemory by the peer, which opened more than there is room for, and otherwise by a failure of this end. Hold has room for at least 4 KiB there.
 	Opened(ch *Channel) error
 }
 

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -353,7 +354,11 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 			if ch.handler == nil && ch.index != 0 {
 				t.Counters.NoHandler++
 			}
-			if err := ch.tellHandler(); err != nil || ch.closed {
+			err := ch.tellHandler()
+			if err != nil && !errors.Is(err, ErrMemory) {
+				t.conn.Fail(err, true) // our handler's fault, and not the peer's
+			}
+			if err != nil || ch.closed {
 				return false, err
 			}
 		}

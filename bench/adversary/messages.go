@@ -101,7 +101,6 @@ func (t *talk) tick(game func()) {
 		}
 		for i := range t.queues {
 			t.queues[i].Tick(t.now)
-			t.blocks[i].Tick()
 		}
 	})
 }

@@ -445,9 +445,6 @@ func (g *busybody) step(now time.Duration) {
 		_ = a.Send(g.text, &text{make([]byte, g.rng.IntN(200))})
 		a.Tick(now)
 	}
-	for _, b := range g.blocks {
-		b.Tick()
-	}
 	switch name := []bunch.Name{dataName, queueName, blockName, unorderedName, sequencedName}[g.rng.IntN(5)]; g.rng.IntN(30) {
 	case 0:
 		if len(g.queues)+len(g.blocks)+len(g.plain) >= 16 { // the least memory has room for no more

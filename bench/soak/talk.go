@@ -134,7 +134,6 @@ func (t *talk) step(quiet bool, tick func(m *message.Attached)) {
 			k.Free(msg)
 		}
 	}
-	t.blocks.Tick()
 }
 
 func (t *talk) blocksArrived() uint64 { return t.gave - uint64(t.underWay()) }

@@ -58,13 +58,13 @@ func Text(err error) string {
 
 // Short returns the text to send when Text is too long for a message. It names the reason alone.
 func Short(err error) string {
-	short := ErrRefused
+	const long = "the words were too many to send"
 	for _, r := range reasons {
 		if errors.Is(err, r) {
-			short = r
+			return r.Error() + ": " + long
 		}
 	}
-	return short.Error() + ": the words were too many to send"
+	return long
 }
 
 // Refused returns the error of a client whose login ended with that text: it wraps ErrRefused, and the reason that the text begins with.
@@ -100,7 +100,7 @@ type ServerConfig struct {
 	Level func() (mapName, gameMode string)
 	// Challenge is the text sent to clients, which their Respond answers.
 	Challenge string
-	// Authorize accepts or refuses a login. If it returns an error, the client is refused and is sent the error's text; see
+	// Authorize accepts or refuses a login. If it returns an error, the client is refused and is sent the error's text, or a shorter one above 4096 characters; see
 	// ErrFull for errors that the client can test for. A nil func accepts every login.
 	Authorize func(*Login) error
 	// MaxNetSpeed is the highest bandwidth that a client is granted, in bytes a second; at least MinNetSpeed. Default 100000.

@@ -141,7 +141,7 @@ func (a *Attached) tellRoom(now time.Duration) {
 
 // Tick writes what is due, in as many packets as the connection's bandwidth allows now. Call it once a
 // tick, before TickFlush. Queues that are ticked before it go first, and may take all the bandwidth: tick urgent ones first. Blocks take what
-// all queues leave, in whatever order they are ticked.
+// all queues leave.
 func (a *Attached) Tick(now time.Duration) {
 	a.ticked = true
 	if a.ch == nil || a.ch.Closing() || !a.ch.OpenAcked() {

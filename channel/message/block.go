@@ -44,8 +44,7 @@ type Blocks struct {
 	known  bool   // the peer's bounds
 	bounds bounds
 	notes  []note // of bounds and of what is withdrawn, to be sent while the channel's reliable buffer is full
-	later  func() // send, as Table.Later takes it
-	waits  bool   // it was given to it
+	armed  bool   // send is called in each of the connection's Ticks
 
 	sending []*outBlock
 	turn    int
@@ -77,7 +76,7 @@ type BlocksConfig struct {
 	MaxHeld int
 	// Received gets a complete block whose checksum is right. It may keep data.
 	Received func(id int64, data []byte)
-	// Progress is called on the receiving side for each fragment that arrived. May be nil.
+	// Progress is called on the receiving side for each fragment that arrived, with the bytes that have arrived and those of the block. May be nil.
 	Progress func(id int64, have, total int)
 	// Sent is called when the peer has confirmed a whole block. May be nil.
 	Sent func(id int64)

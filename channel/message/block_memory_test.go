@@ -201,7 +201,6 @@ func TestBlocksAreNotKept(t *testing.T) {
 		_, err = b.Send(make([]byte, 250_000))
 		require.NoError(t, err)
 		for !sent {
-			b.Tick()
 			x.step(16 * time.Millisecond)
 			require.Less(t, x.now, time.Minute)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Send begins to send data and returns the block's id. data must not change until Sent or Failed is called. Errors:
-// ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks, whose text says so when nothing was sent because Tick isn't called.
+// Send begins to send data and returns the block's id. data must not change until Sent or Failed is called. The connection's Tick sends its fragments, with the
+// bandwidth that the game leaves. Errors: ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks.
 func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
@@ -22,12 +22,13 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 	case b.ch == nil || b.ch.Closing():
 		return 0, ErrNoChan
 	case len(b.sending) >= b.cfg.MaxBlocks:
-		return 0, b.tooMany()
+		return 0, ErrBlocks
 	}
 	n := uint32((len(data) + fragmentBytes - 1) / fragmentBytes)
 	o := &outBlock{id: b.nextID, data: data, sum: crc32.Checksum(data, castagnoli), count: n, acked: newBitmap(n)}
 	b.nextID++
 	b.sending = append(b.sending, o)
+	b.arm()
 	return o.id, nil
 }
 
@@ -36,15 +37,7 @@ func (b *Blocks) tooBig(n int) error {
 	return fmt.Errorf("%w: %d bytes, the peer takes %d, by its MaxBytes, MaxHeld and its connection's MaxMemory", ErrBlockBig, n, b.bounds.bytes)
 }
 
-// tooMany is ErrBlocks, which tells whoever forgot to call Tick.
-func (b *Blocks) tooMany() error {
-	if b.known && b.Counters.Fragments == 0 {
-		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick", ErrBlocks)
-	}
-	return ErrBlocks
-}
-
-// Progress is how many fragments of a block being sent are acked, and how many it has; 0, 0 for other ids.
+// Progress is how many fragments of a block being sent are acked, and how many it has; 0, 0 for other ids. BlocksConfig's Progress counts bytes.
 func (b *Blocks) Progress(id int64) (arrived, total int) {
 	for _, o := range b.sending {
 		if o.id == id {
@@ -86,23 +79,26 @@ func (b *Blocks) activate() {
 	}
 }
 
-// Tick has fragments of all blocks sent in turn, as far as the connection's packet window allows, with the bandwidth that the game leaves in this
-// tick. Call it once a tick, before TickFlush; it doesn't matter whether that is before or after what else the game sends. The fragments leave in
-// TickFlush, which is the connection's Tick.
-func (b *Blocks) Tick() {
-	if b.ch == nil || b.waits {
+// arm has send called in the connection's next Tick, and from then on in each: nothing else has fragments sent.
+func (b *Blocks) arm() {
+	if b.armed {
 		return
 	}
-	if b.later == nil {
-		b.later = b.send
+	b.armed = true
+	ch := b.ch
+	var each func()
+	each = func() {
+		if b.ch == ch {
+			ch.Conn().Table().Later(each)
+			b.send()
+		}
 	}
-	b.waits = true
-	b.ch.Conn().Table().Later(b.later)
+	ch.Conn().Table().Later(each)
 }
 
+// send sends fragments of all blocks in turn, as far as the connection's packet window and the bandwidth allow that the game leaves in this tick.
 func (b *Blocks) send() {
-	b.waits = false
-	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
+	if b.ch.Closing() || !b.ch.OpenAcked() {
 		return
 	}
 	b.flying.shrink(b.ch, b.ch.Conn().Now())

@@ -31,7 +31,7 @@
 // peer sends no more. So a game that receives slowly, or has no memory left, slows down its peer's queue, until Send there returns ErrFull. A queue on a
 // channel ([Attach]) does this by itself.
 //
-// A loop that sleeps until the connection's NextDeadline wakes at the game's own rate as long as messages are Pending or blocks under way, and ticks them: the
+// A loop that sleeps until the connection's NextDeadline wakes at the game's own rate as long as messages are Pending or blocks under way, and ticks queues and connection: the
 // connection doesn't know of what waits in them for bandwidth, for its Resend or for a turn.
 //
 // A message is encoded once, at Send. For a broadcast call [Kind.Encode], and pass the result to each queue with SendEncoded. In
@@ -81,7 +81,7 @@
 //	ids have 16 bits                              Sequenced has 32                           32768 lost in a row would drop as many more
 //	a message is serialised for each packet       once, at Send                              one object in two queues, broadcasts
 //	blocks stop everything else, one at a time    several at a time on their own channel,    a level doesn't hold up the game
-//	                                              beside messages, which are ticked first
+//	                                              beside messages, which have what they need first
 //	fragments of 1024 bytes, acked one by one,    896, acked with their packets, sent again   one of each fits a packet; the connection
 //	  sent again by timers                        when those are lost                        knows of the loss
 //	the last fragment's ack ends a block          the receiver says that it is whole         acks don't say that it was kept

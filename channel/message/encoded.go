@@ -19,9 +19,13 @@ const (
 // leastBits is what a message takes at least: many without fields would cost their reader much for nothing.
 const leastBits = 8
 
-// Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues. Errors: what
-// Serialize gave to Stream.Fail, such as ErrRange, or ErrFormat when Serialize writes other bits than it measures.
+// Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues. Errors: ErrKind when m isn't of
+// the type that the kind's function makes, what Serialize gave to Stream.Fail, such as ErrRange, or ErrFormat when Serialize writes other bits
+// than it measures.
 func (k *Kind) Encode(m Message) (*Encoded, error) {
+	if err := k.check(m); err != nil {
+		return nil, err
+	}
 	r := k.reg
 	s := &r.stream
 	*s = Stream{}

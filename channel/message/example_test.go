@@ -109,7 +109,6 @@ func ExampleBlocks() {
 		_, err = a.Send(data)
 	}
 	for now := time.Duration(0); err == nil && now < 10*time.Second; now += 10 * time.Millisecond {
-		a.Tick()
 		for _, c := range conns {
 			c.PostTickDispatch(now)
 			c.Tick(now)

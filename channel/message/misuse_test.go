@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -46,13 +48,55 @@ func TestImpossibleSettings(t *testing.T) {
 	require.Panics(t, func() { k.reg.Add("nothing", nil) })
 }
 
-// TestForgottenTickOfBlocksIsTold: whoever never calls Tick is told that by the error of too many blocks, and nobody else is.
-func TestForgottenTickOfBlocksIsTold(t *testing.T) {
+// TestAnotherTypeIsTold: a message that isn't of the kind's type is refused, where the peer would read it as one that is.
+func TestAnotherTypeIsTold(t *testing.T) {
+	k := newKinds()
+	q := message.New(message.Config{Kinds: &k.reg})
+	for _, m := range []message.Message{&other{}, nil, signal{}} {
+		err := q.Send(k.number, m)
+		require.ErrorIs(t, err, message.ErrKind)
+		require.ErrorContains(t, err, "a number is a *message_test.number")
+		_, err = k.number.Encode(m)
+		require.ErrorIs(t, err, message.ErrKind)
+		require.Panics(t, func() { k.number.Free(m) })
+	}
+	require.Zero(t, q.Pending())
+	require.IsType(t, &number{}, k.number.New())
+	require.NoError(t, q.Send(k.number, &number{}))
+}
+
+// TestSharedHandlerIsOurs: when the game's Accept returns a handler that another channel has, the connection ends by a failure of this end, and not of the peer.
+func TestSharedHandlerIsOurs(t *testing.T) {
+	for _, name := range []bunch.Name{messageName, blockName} {
+		x := newTransfer(t, netsim.Settings{}, 1, bucket)
+		x.exchange()
+		second := channel.Handler(message.Attach(message.New(message.Config{Kinds: &x.ka.reg})))
+		if name == blockName {
+			second = message.NewBlocks(message.BlocksConfig{})
+		}
+		_, err := x.conns[0].Open(name, second)
+		require.NoError(t, err)
+		for range 3 {
+			x.now += 10 * time.Millisecond
+			x.conns[0].Tick(x.now)
+			for p, ok := x.links[0].Pop(x.now); ok; p, ok = x.links[0].Pop(x.now) {
+				_ = x.conns[1].ReceivedPacket(x.now, p) // it ends
+			}
+		}
+		require.Equal(t, netconn.WeBroke, x.conns[1].Result().Code, "%v", x.conns[1].Result())
+		require.ErrorContains(t, x.conns[1].Result().Err, "another channel")
+	}
+}
+
+// TestBlocksNeedNoTick: a block arrives though the game calls nothing but the connection's Tick.
+func TestBlocksNeedNoTick(t *testing.T) {
 	x := newTransfer(t, netsim.Settings{}, 1, bucket)
-	x.forgotten(message.ErrBlocks, func() error {
-		_, err := x.out.Send(data(1, 100_000))
-		return err
-	})
+	_, err := x.out.Send(data(1, 100_000))
+	require.NoError(t, err, "the channel isn't open yet")
+	for range 5 {
+		x.exchange()
+	}
+	require.Len(t, x.received, 1)
 }
 
 // TestForgottenTickIsTold: whoever never calls Tick is told that by the error of the full queue, and nobody else is.

@@ -86,8 +86,8 @@ var (
 	ErrFull = errors.New("message: queue full; send again later, or send fewer")
 	// ErrTooLarge: the message is over MaxBits, or doesn't fit Budget. Send it as a block.
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
-	// ErrKind: the kind belongs to another registry.
-	ErrKind = errors.New("message: kind isn't registered with this queue")
+	// ErrKind: the kind belongs to another registry, or the message isn't of the kind's type.
+	ErrKind = errors.New("message: not a message of a kind that is registered with this queue")
 	// ErrClosed: the channel of an Attached, or its connection, is closed or about to be.
 	ErrClosed = errors.New("message: the channel is closed")
 )

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -23,6 +24,7 @@ type Kind struct {
 	name string
 	id   int
 	make func() Message
+	typ  reflect.Type // what make returns; nil until it was needed
 	free []Message
 	size int // bytes of the largest that was read or encoded
 	reg  *Registry
@@ -47,12 +49,26 @@ const (
 	maxFreeMessages = 4 << 20
 )
 
-// Free takes back a message that isn't used any more.
+// Free takes back a message that isn't used any more. It panics when m is none of the kind, which New would return later.
 func (k *Kind) Free(m Message) {
+	if err := k.check(m); err != nil {
+		panic(err)
+	}
 	if r := k.reg; len(k.free) < maxFree && r.freeMessages+messageCost+k.size <= maxFreeMessages {
 		k.free = append(k.free, m)
 		r.freeMessages += messageCost + k.size
 	}
+}
+
+// check is an error when m isn't of the type that the kind's function makes: it would be read as one at the other end.
+func (k *Kind) check(m Message) error {
+	if k.typ == nil {
+		k.typ = reflect.TypeOf(k.make())
+	}
+	if t := reflect.TypeOf(m); t != k.typ {
+		return fmt.Errorf("%w: a %s is a %v, and not a %v", ErrKind, k.name, k.typ, t)
+	}
+	return nil
 }
 
 // forget takes the last unused message off the list.

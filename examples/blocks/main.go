@@ -86,7 +86,6 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 				_ = c.ReceivedPacket(now, p)
 			}
 		}
-		out.Tick()
 		for _, c := range conns {
 			c.Tick(now)
 		}

@@ -297,7 +297,6 @@ func (b *blocksPart) tick(time.Duration) {
 			b.e.w.failf("%v", err)
 		}
 	}
-	b.Tick()
 }
 
 func (b *blocksPart) receive() {}

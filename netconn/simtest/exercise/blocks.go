@@ -51,7 +51,6 @@ func (b *blocks) tick(time.Duration) {
 	if !b.e.g.calm && !b.gone && b.e.perSecond(200) {
 		b.send()
 	}
-	b.Tick()
 }
 
 func (b *blocks) send() {
