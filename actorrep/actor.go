@@ -477,7 +477,7 @@ type Initializer interface{ Init() }
 type Notified interface {
 	// Spawned is called after the first values are set.
 	Spawned()
-	// Destroyed is called when the actor has disappeared.
+	// Destroyed is called when the actor has disappeared, and for all actors, in the next Step, when the connection has ended.
 	Destroyed()
 }
 

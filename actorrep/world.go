@@ -35,7 +35,8 @@ type Config struct {
 	// Location of actors, and the NetWrite of fields. Without Config.Relevancy distances are checked on several cores
 	// only if Config.Relevant is nil.
 	Parallel Executor
-	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
+	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. When the connection has ended the next Step calls Destroyed
+	// for all, so go on with Step after the driver's Closed if the game needs that. May be nil.
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
 	// an ActorError, values that don't fit their field or a connection's ReliableBuffer or MaxMemory, and accepted calls that can't be sent. A client is told once

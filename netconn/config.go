@@ -192,7 +192,7 @@ type Config struct {
 // Redundancy repeats reliable bunches before their loss is known: in the unused room of the next packets, or in packets of their own while
 // the controller allows it. The peer drops duplicates, so it needs no such setting. The zero value repeats nothing.
 type Redundancy struct {
-	// Copies is the most repeats of a bunch, 0 to 16. Default 0.
+	// Copies is the most repeats of a bunch, 0 to 16. Default 0: then nothing is repeated, whatever the other fields are, and a driver's Logger says so.
 	Copies int
 	// Adaptive computes the number of repeats from the measured loss, from none on a path without loss up to Copies.
 	Adaptive bool

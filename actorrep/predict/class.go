@@ -106,6 +106,7 @@ type Class[A Mover[I], I any] struct {
 	follows       *Class[A, I]  // on a client, see Follow
 	offset        time.Duration // local time here minus there
 	told          bool          // what was wrong with a server's message
+	noInput       bool          // told of the missing Config.Input
 	everPossessed bool          // Possess was called
 	strayed       bool          // Config.Input returned what isn't finite
 	ticked        bool          // Tick was called
@@ -195,17 +196,19 @@ func (c *Class[A, I]) forgotPossess() func() bool {
 	}
 }
 
-// toldOnce returns the first error of a server's messages to Config.Failed: a hostile server could fill a log with them. A missing Input is the game's.
+// toldOnce returns the first error of a server's messages to Config.Failed: a hostile server could fill a log with them. A missing Input is the game's, and is
+// told beside that, once as well.
 func (c *Class[A, I]) toldOnce(receive func(actorrep.Call, A, message[A, I]) error) func(actorrep.Call, A, message[A, I]) error {
 	return func(call actorrep.Call, a A, m message[A, I]) error {
 		err := receive(call, a, m)
-		if err == nil || errors.Is(err, ErrNoInput) {
-			return err
+		told := &c.told
+		if errors.Is(err, ErrNoInput) {
+			told = &c.noInput
 		}
-		if c.told {
+		if err == nil || *told {
 			return nil
 		}
-		c.told = true
+		*told = true
 		return err
 	}
 }

@@ -217,6 +217,7 @@ func TestStrayInput(t *testing.T) {
 	for range 60 {
 		s.step()
 	}
+	require.Len(t, silent.Failed, 1, "once")
 	require.ErrorIs(t, silent.Failed[0], predict.ErrNoInput)
 	require.Equal(t, predict.ErrNoInput.Error(), s.clients[silent.World].Explain(own(silent.World)))
 }

@@ -27,12 +27,13 @@ type Conn struct {
 	datagrams int // handled since the last tick
 	shed      int // dropped by excess
 
-	driver *Driver
-	addr   netip.AddrPort
-	began  time.Duration
-	server *control.Server // on a server with the login
-	client *control.Client // on a client with the login
-	joined bool
+	driver   *Driver
+	addr     netip.AddrPort
+	began    time.Duration
+	server   *control.Server // on a server with the login
+	client   *control.Client // on a client with the login
+	joined   bool
+	joinedAt time.Duration
 	// refusal is why the login was refused, at either end. On a server it may be set from the beginning.
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
@@ -99,7 +100,8 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 // CloseWithReason closes the connection in order, and tells the peer why. What was sent before, and what was written to
 // streams, is delivered first. The peer's CloseResult has the Reason, or as PeerReason when it closes as well. The connection ends when the peer has acked everything, or after
 // Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
-// the embedded netconn.Conn, nor by a client before its login has begun, in Accepted.
+// the embedded netconn.Conn, nor by a client before its login has begun, in Accepted. Above 4096 characters the peer gets a shorter text instead, and the Logger
+// says so.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
 
 // CloseWithError is CloseWithReason with the text of an error. When the error is or wraps ErrKicked or another of the
@@ -286,9 +288,9 @@ func (c *Conn) join() bool {
 			return false // closed by the Closed of the former connection
 		}
 	}
-	c.joined = true
+	c.joined, c.joinedAt = true, c.Now()
 	c.driver.Counters.Joined++
-	c.driver.tell("connection joined", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())))
+	c.tell(slog.LevelInfo, "connection joined")
 	if c.driver.cfg.Joined != nil {
 		c.driver.cfg.Joined(c)
 	}
@@ -322,6 +324,7 @@ func (c *Conn) sendControl(m control.Message) error {
 	}
 	b, err := control.Encode(m, c.features())
 	if err != nil {
+		c.tell(slog.LevelWarn, "a text was too long for the peer, which gets a shorter one", slog.String("why", err.Error()))
 		return err
 	}
 	_, err = ch.SendBunch(&bunch.Out{Data: b, Reliable: true})

@@ -29,6 +29,17 @@
 //		return fmt.Errorf("%w: until Monday", driver.ErrBanned)
 //	}}
 //
+// Login hasn't the client id of the token. To refuse a client by that, close its connection before the login:
+//
+//	Accepted: func(c *driver.Conn) {
+//		if banned[c.ClientID()] {
+//			c.CloseWithError(fmt.Errorf("%w: until Monday", driver.ErrBanned))
+//		}
+//	}
+//
+// An error that is ErrFull, ErrBanned or ErrAlreadyConnected is ErrDenied as well, so ask errors.Is for ErrDenied last. The same reasons may end a connection
+// that has joined: CloseWithError with ErrKicked or ErrBanned. Such an end is no ErrDenied, and Driver.Err stays nil.
+//
 // Choose what to show the player by errors.Is; the text of Err is for logs. Reason is the server's text for the player. It is empty
 // when the link refused the client, as when the server is full.
 //

@@ -143,6 +143,7 @@ func (d *Driver) Server() *Conn {
 
 // Err is the error of the driver's socket, or nil. Connections then wait until they time out; Rebind gives them a new
 // socket. On a client it may also be why the dial failed; see ErrDenied and the errors beside it.
+// It is nil when a connection that had joined has ended, as by a kick: why is in the CloseResult that Config.Closed gets.
 func (d *Driver) Err() error {
 	if d.err != nil {
 		return d.err
@@ -381,7 +382,7 @@ func (d *Driver) Close() error {
 
 // noAnswer tells the game that no connection was made.
 func (d *Driver) noAnswer(r netconn.CloseResult) {
-	d.tell("no connection", why(r))
+	d.tell(slog.LevelInfo, "no connection", why(r))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(nil, r)
 	}
@@ -394,7 +395,7 @@ func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 		d.noLogin = r.Err
 	}
 	d.parted = 3 // this tick, the next, and one more in case the link was checked already
-	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), why(r))
+	c.tell(slog.LevelInfo, "connection closed", why(r))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)
 	}

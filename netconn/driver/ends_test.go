@@ -30,6 +30,8 @@ func TestTypedEnds(t *testing.T) {
 			w.until("ended", func() bool { return ended != nil && c.result != nil })
 			for _, r := range []*netconn.CloseResult{ended, c.result} {
 				require.Contains(t, r.Reason, why.Error(), name)
+				require.NotErrorIs(t, r.Err, ErrDenied, name)
+				require.NoError(t, c.Err(), "the dial didn't fail")
 				if errors.Is(why, other) {
 					require.NoError(t, r.Err, name)
 					continue
@@ -130,5 +132,22 @@ func TestStartsAgainAtItsAddress(t *testing.T) {
 				require.Less(t, w.now.Sub(began), 3*time.Second, "seed %d", seed)
 			}
 		}
+	}
+}
+
+// TestBanByID: a server's game refuses a client by the id of its token in Accepted, and the client learns why.
+func TestBanByID(t *testing.T) {
+	w := newTown(t, 1, netsim.Settings{Loss: 20}, Config{Link: Netcode{Key: netcode.Key{1}}, Accepted: func(c *Conn) {
+		if c.ClientID() == 7 {
+			c.CloseWithError(fmt.Errorf("%w: until Monday", ErrBanned))
+		}
+	}})
+	banned, other := w.dial(Config{Link: Netcode{Token: townToken(t, w, 7, nil)}}), w.dial(Config{Link: Netcode{Token: townToken(t, w, 8, nil)}})
+	w.until("both know", func() bool { return banned.result != nil && other.joined })
+	require.False(t, banned.joined)
+	require.Equal(t, "banned: until Monday", banned.result.Reason)
+	for _, err := range []error{banned.result.Err, banned.Err()} {
+		require.ErrorIs(t, err, ErrBanned)
+		require.ErrorIs(t, err, ErrDenied)
 	}
 }

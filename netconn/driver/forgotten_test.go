@@ -98,7 +98,7 @@ func TestNoRefusalIsSilent(t *testing.T) {
 			}
 			require.Equal(t, ours == theirs, c.joined, "server %s, client %s", ours, theirs)
 			if !c.joined && errors.Is(c.result.Err, ErrNoAnswer) {
-				said := strings.Contains(logs[0].String(), "msg=refused") || strings.Contains(logs[1].String(), "hint=")
+				said := strings.Contains(logs[0].String(), "msg=refused") || strings.Contains(logs[0].String(), "stray packets") || strings.Contains(logs[1].String(), "hint=")
 				require.True(t, said, "server %s, client %s: %v", ours, theirs, c.result)
 			}
 		}
@@ -397,12 +397,12 @@ func TestSlotsFollowMaxConns(t *testing.T) {
 	}
 }
 
-// TestTypeWithoutAccept: a type that the peer may open and nothing accepts is told at the start.
-func TestTypeWithoutAccept(t *testing.T) {
+// TestUselessSettings: a type that the peer may open and nothing accepts, and a Redundancy without Copies, are told at the start.
+func TestUselessSettings(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	types := []channel.Type{{Name: chatName, ClientOpen: true}}
-	d, err := Dial("127.0.0.1:9", Config{Channels: types, Logger: logger})
+	d, err := Dial("127.0.0.1:9", Config{Link: PlainSalted{}, Channels: types, Logger: logger})
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	require.NotContains(t, log.String(), "Accept", "a client opens them itself")
@@ -411,4 +411,47 @@ func TestTypeWithoutAccept(t *testing.T) {
 	require.NoError(t, d.Close())
 	require.Contains(t, log.String(), "without Accept")
 	require.Contains(t, log.String(), chatName.String())
+	for _, r := range []netconn.Redundancy{{}, {Copies: 1, Adaptive: true, MaxBits: 100}, {Adaptive: true}, {MaxBits: 100}} {
+		log.Reset()
+		d, err = Listen("127.0.0.1:0", Config{Redundancy: r, Logger: logger})
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		require.Equal(t, r.Copies == 0 && r != (netconn.Redundancy{}), strings.Contains(log.String(), "no Copies"), "%+v", r)
+	}
+}
+
+// TestForgottenOpenIsTold: when the server opens none of the channels that only it may open, as without World.AddConn, its Logger is told so once.
+func TestForgottenOpenIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		typ   channel.Type
+		opens bool
+		told  int
+	}{
+		{"forgotten", channel.Type{Name: chatName, ServerOpen: true}, false, 1},
+		{"opened", channel.Type{Name: chatName, ServerOpen: true}, true, 0},
+		{"the client may open it", channel.Type{Name: chatName, ServerOpen: true, ClientOpen: true}, false, 0},
+	} {
+		var log bytes.Buffer
+		c.typ.Accept = func(*channel.Channel) channel.Handler { return &sink{} }
+		w := newTown(t, 1, netsim.Settings{}, Config{Channels: []channel.Type{c.typ}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Joined: func(conn *Conn) {
+			if c.opens {
+				ch, err := conn.Open(chatName, &sink{})
+				require.NoError(t, err)
+				_, err = ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+				require.NoError(t, err)
+			}
+		}})
+		client := w.dial(Config{Channels: []channel.Type{c.typ}})
+		w.until("joined", func() bool { return client.joined })
+		for begin := w.now; w.now.Sub(begin) < 9*time.Second; {
+			w.step()
+		}
+		require.NotContains(t, log.String(), "AddConn")
+		w.dial(Config{Channels: []channel.Type{c.typ}})
+		for begin := w.now; w.now.Sub(begin) < 13*time.Second; {
+			w.step()
+		}
+		require.Equal(t, c.told, strings.Count(log.String(), "call World.AddConn"), "%s: %s", c.name, log.String())
+	}
 }

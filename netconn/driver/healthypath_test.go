@@ -23,7 +23,7 @@ func (p ticked) Tick(now time.Time) error {
 	return p.Err()
 }
 
-// TestAHealthyPathIsNoWarning: a path that is slow, loses packets and lets some overtake others isn't a warning on any link, at either end.
+// TestAHealthyPathIsNoWarning: a path that is slow, loses packets and lets some overtake others or arrive twice isn't a warning on any link, at either end.
 func TestAHealthyPathIsNoWarning(t *testing.T) {
 	counted := map[string]uint64{}
 	for name, link := range map[string]driver.Link{"netcode": driver.Netcode{Key: netcode.Key{1}}, "salted": driver.PlainSalted{}, "unreal": driver.PlainUnreal53()} {
@@ -46,7 +46,7 @@ func TestAHealthyPathIsNoWarning(t *testing.T) {
 			})
 			world.AddHost("server", true)
 			client := world.AddHost("client", false)
-			bad := netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 5}
+			bad := netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 5, Dup: 5}
 			require.NoError(t, client.SetNet(bad, bad))
 			world.RunUntil(10 * time.Second)
 			require.Nil(t, world.Failure())
@@ -62,4 +62,5 @@ func TestAHealthyPathIsNoWarning(t *testing.T) {
 	t.Log(counted)
 	require.NotZero(t, counted["stale_packet"])
 	require.NotZero(t, counted["unexpected"])
+	require.NotZero(t, counted["replayed"])
 }

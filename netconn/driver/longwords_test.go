@@ -14,6 +14,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -37,6 +38,29 @@ func TestLongWords(t *testing.T) {
 			}
 			require.Contains(t, log.String(), "connection closed")
 		}
+	}
+}
+
+// TestWordsTooLongAreTold: a reason that is too long for its message, of a refusal or an end, is told to the Logger of the end that gave it, and the peer learns that
+// there was one. The lines name the client of the token.
+func TestWordsTooLongAreTold(t *testing.T) {
+	long := errors.New(strings.Repeat("x", 5000))
+	for _, refused := range []bool{true, false} {
+		var log bytes.Buffer
+		w := newTown(t, 1, netsim.Settings{}, Config{Link: Netcode{Key: netcode.Key{1}}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Server: control.ServerConfig{Authorize: func(*control.Login) error {
+			if refused {
+				return long
+			}
+			return nil
+		}}})
+		c := w.dial(Config{Link: Netcode{Token: townToken(t, w, 77, nil)}})
+		if !refused {
+			w.until("joined", func() bool { return c.joined && w.server.conns[0].Joined() })
+			w.server.conns[0].CloseWithError(long)
+		}
+		w.until("ended", func() bool { return c.result != nil })
+		require.Equal(t, "the words were too many to send", c.result.Reason)
+		require.Regexp(t, `level=WARN msg="a text was too long for the peer, which gets a shorter one" addr=\S+ conn=1 client=77 why=`, log.String())
 	}
 }
 

@@ -115,7 +115,7 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	if err := d.cfg.checkCoding(); err != nil {
 		return nil, err
 	}
-	d.warnUnaccepted(server)
+	d.warnUseless(server)
 	d.socket = cfg.Socket
 	if d.socket == nil {
 		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // a driver that polls its socket needn't be woken
@@ -236,11 +236,18 @@ func (d *Driver) checkConns(server bool) error {
 	return nil
 }
 
-// warnUnaccepted warns of channel types that the peer may open but that have no Accept: bunches on them are ignored.
-func (d *Driver) warnUnaccepted(server bool) {
+// warnUseless warns of settings that do nothing as they are: channel types that the peer may open but that have no Accept, as bunches on them are ignored, and a
+// Redundancy without Copies.
+func (d *Driver) warnUseless(server bool) {
+	if !d.logged {
+		return
+	}
+	if r := d.cfg.Redundancy; r.Copies == 0 && r != (netconn.Redundancy{}) {
+		d.cfg.Logger.Warn("Redundancy has no Copies: nothing is repeated")
+	}
 	for _, t := range d.cfg.Channels {
 		peerOpens := t.ClientOpen && server || t.ServerOpen && !server
-		if d.logged && peerOpens && t.Accept == nil && t.Name != bunch.Control {
+		if peerOpens && t.Accept == nil && t.Name != bunch.Control {
 			d.cfg.Logger.Warn("the peer may open channels of a type without Accept: they are ignored", "type", t.Name)
 		}
 	}

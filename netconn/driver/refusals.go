@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/internal/refusals"
 )
@@ -20,7 +22,7 @@ import (
 //
 //	corrupt                  a wrong Config.Checksum, or a peer without it. When only the peer has it, the link counts its packets, as bad_size
 //	packet                   a packet that its connection didn't take, as of a peer with Coding when this end has none, or that came from nobody's address
-//	stale_packet             a packet that came twice, or later than those after it, or after its connection's end
+//	stale_packet             a packet that came twice, or later than those after it, or after its connection's end. Not a warning
 //	unknown_type             a bunch of a channel whose type isn't in Config.Channels of this end. It is ignored, and the peer isn't
 //	                         told: one of the two ends has forgotten the type
 //	may_not_open             a bunch of a channel that the peer's end may not open: a forgotten ClientOpen or ServerOpen of
@@ -33,8 +35,8 @@ import (
 //
 // Of more than one link:
 //
-//	replayed                 a packet that was accepted before, or of a connection that has ended
-//	unexpected               of no use in this state, as duplicates are
+//	replayed                 a packet that came twice, or of a connection that has ended. Not a warning
+//	unexpected               of no use in this state, as duplicates are. Not a warning
 //	too_short                shorter than any packet
 //	bad_size                 not the size of its type
 //	bad_type                 no type of packet, as of a client with another Link
@@ -156,6 +158,8 @@ type operatorLog struct {
 	muted uint64
 
 	bounded uint64 // Counters.ReadsBounded as told
+
+	looked bool // whether the game forgets to open channels; see unopened
 }
 
 const (
@@ -173,8 +177,17 @@ func why(r netconn.CloseResult) slog.Attr {
 	return slog.String("why", s)
 }
 
+// tell writes a line about the connection: its address, its number in traces and the inspector, and the client id of its token.
+func (c *Conn) tell(level slog.Level, msg string, attrs ...slog.Attr) {
+	about := []slog.Attr{slog.Any("addr", c.addr), slog.Uint64("conn", uint64(c.ID()))}
+	if c.clientID != 0 {
+		about = append(about, slog.Uint64("client", c.clientID))
+	}
+	c.driver.tell(level, msg, append(about, attrs...)...)
+}
+
 // tell writes a line about a connection, unless the second had its lines: clients may come and go as fast as they like.
-func (d *Driver) tell(msg string, attrs ...slog.Attr) {
+func (d *Driver) tell(level slog.Level, msg string, attrs ...slog.Attr) {
 	l := &d.log
 	switch {
 	case !d.logged:
@@ -182,13 +195,13 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 		l.muted++
 	default:
 		l.lines++
-		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, msg, attrs...)
+		d.cfg.Logger.LogAttrs(context.Background(), level, msg, attrs...)
 	}
 }
 
 // strays is the reasons that are no warning: those for which each link refuses what is still on its way when a connection ends, and those of
 // packets that others have overtaken, and of answers to what was sent again.
-var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true, "restart_asked": true}
+var strays = map[string]bool{"replayed": true, "no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true, "restart_asked": true}
 
 // sameLink is what to do about what is no packet of the link.
 const sameLink = "give both ends the same Link"
@@ -216,6 +229,30 @@ var remedies = map[string]string{
 	"zero_last_byte": sameLink, "wrong_magic": sameLink, "not_handshake": sameLink, "too_short": sameLink, "unknown_packet": sameLink, "contradictory": sameLink,
 }
 
+// openedWithin is how long after its login the server has opened a channel, where channels of some type are opened by the server alone.
+const openedWithin = 10 * time.Second
+
+// unopened says once that the first connection that has been there for so long has no channel of the server's. For actors AddConn is forgotten.
+func (d *Driver) unopened(now time.Duration) {
+	if d.log.looked || d.server == nil || !slices.ContainsFunc(d.cfg.Channels, func(t channel.Type) bool { return t.ServerOpen && !t.ClientOpen }) {
+		return
+	}
+	for _, c := range d.conns {
+		if !c.joined || now-c.joinedAt < openedWithin || c.Closed() || c.Closing() {
+			continue
+		}
+		d.log.looked = true
+		for ch := range c.Table().All {
+			if ch.OpenedLocally() {
+				return
+			}
+		}
+		c.tell(slog.LevelInfo, "the server has opened no channel since the connection joined; for actors, call World.AddConn in Config.Joined",
+			slog.Duration("ago", now-c.joinedAt))
+		return
+	}
+}
+
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {
 	l := &d.log
@@ -232,11 +269,12 @@ func (d *Driver) logSecond(now time.Duration) {
 		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "ticks read MaxDatagrams and left the rest: a flood, or too few for the players",
 			slog.Uint64("ticks", more))
 	}
+	d.unopened(now)
 	if l.last == nil {
 		l.last = map[string]uint64{}
 	}
 	l.at = l.at[:0]
-	level := slog.LevelInfo
+	level, msg := slog.LevelInfo, "stray packets"
 	var hints []string
 	for reason, n := range d.Refusals {
 		if more := n - l.last[reason]; more > 0 {
@@ -246,7 +284,7 @@ func (d *Driver) logSecond(now time.Duration) {
 			l.last[reason] = n
 			l.at = append(l.at, slog.Uint64(reason, more))
 			if !strays[reason] {
-				level = slog.LevelWarn
+				level, msg = slog.LevelWarn, "refused"
 			}
 		}
 	}
@@ -254,6 +292,6 @@ func (d *Driver) logSecond(now time.Duration) {
 		l.at = append(l.at, slog.String("hint", strings.Join(hints, "; ")))
 	}
 	if len(l.at) > 0 {
-		d.cfg.Logger.LogAttrs(context.Background(), level, "refused", l.at...)
+		d.cfg.Logger.LogAttrs(context.Background(), level, msg, l.at...)
 	}
 }

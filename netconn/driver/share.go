@@ -73,7 +73,7 @@ func (d *Driver) excess(from netip.AddrPort) bool {
 	}
 	d.Counters.Shed++
 	if c.shed++; c.shed == floodTold {
-		d.tell("connection floods", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())))
+		c.tell(slog.LevelInfo, "connection floods")
 	}
 	return true
 }

@@ -394,13 +394,14 @@ func TestFiles(t *testing.T) {
 	page := get(i, "/net/", "text/html,*/*")
 	require.Equal(t, http.StatusOK, page.Code)
 	require.Equal(t, "default-src 'self'; frame-ancestors 'none'", page.Header().Get("Content-Security-Policy"))
+	require.Contains(t, page.Body.String(), `<link rel="icon" href="icon.svg">`, "or a browser asks the server for another one")
 	for name := range files {
 		w := get(i, "/deep/below/"+name, "*/*")
 		require.Equal(t, http.StatusOK, w.Code, name)
 		require.Equal(t, files[name], w.Header().Get("Content-Type"))
 		if name != "uPlot.LICENSE" && name != "uPlot.iife.min.js" {
 			require.NotContains(t, w.Body.String(), "//cdn", name)
-			require.NotContains(t, w.Body.String(), "http://", name)
+			require.NotContains(t, strings.ReplaceAll(w.Body.String(), "http://www.w3.org/2000/svg", ""), "http://", name)
 			require.NotContains(t, w.Body.String(), "https://", name)
 		}
 		if strings.HasSuffix(name, ".js") || strings.HasSuffix(name, ".css") {
