@@ -53,6 +53,8 @@ var (
 	ErrOverflow          = errors.New("channel: reliable buffer overflow")
 )
 
+var errCloseReason = errors.New("channel: a close reason must be below 15")
+
 var errControlTemporary = errors.New("channel: the control channel can't be temporary")
 
 // Why ErrReliableFull, where it isn't the channel's own buffer. A sender meets these again and again, so they are made once.

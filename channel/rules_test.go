@@ -430,6 +430,19 @@ func TestIndexOptions(t *testing.T) {
 	require.ErrorIs(t, err, channel.ErrUnknownType)
 }
 
+// TestCloseReasons: a reason that a bunch has no room for is an error of Close, and the channel stays open.
+func TestCloseReasons(t *testing.T) {
+	w, _ := newWire(t, true, nil)
+	ch, l := open(t, w, game)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.NoError(t, err)
+	require.ErrorContains(t, ch.Close(15), "below 15")
+	require.False(t, ch.Closing())
+	require.NoError(t, ch.Close(14))
+	require.True(t, ch.Closing())
+	require.Empty(t, l.closed)
+}
+
 func TestOnlyTheOpenerCloses(t *testing.T) {
 	w, l := opened(t, nil)
 	require.ErrorIs(t, w.table.Channel(1).Close(bunch.Destroyed), channel.ErrNotOpener)

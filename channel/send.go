@@ -78,6 +78,9 @@ func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
 	return r, err
 }
 
+// maxCloseReason is what CloseReason has room for in a bunch.
+const maxCloseReason = 15
+
 // Close closes the channel after everything sent before is acked, and tells the peer the reason. Only the end that
 // opened a channel may close it; channel 0 may be closed by both. With channel 0 the connection ends in order, as by its Close: nothing more may be sent on any
 // channel, and what was sent is acked first.
@@ -87,6 +90,8 @@ func (ch *Channel) Close(reason CloseReason) error {
 		return nil
 	case !ch.openedLocally && ch.index != 0:
 		return ErrNotOpener
+	case reason >= maxCloseReason:
+		return errCloseReason
 	case ch.index == 0:
 		ch.table.outlet.CloseInOrder()
 		return nil

@@ -61,7 +61,7 @@ var (
 	ErrNoGroup    = errors.New("predict: the class belongs to no group; give it one as Config.Group")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
 	ErrInput      = errors.New("predict: Config.Input returned a number that isn't finite")
-	// ErrManyPossessed is Possess's error above 16 actors of a class for one player.
+	// ErrManyPossessed is Possess's error above 16 actors of a class for one player of a connection.
 	ErrManyPossessed = fmt.Errorf("predict: a player possesses %d actors of a class at most", maxPossessed)
 )
 

@@ -180,7 +180,7 @@
 //	predicted numbers of a class   32
 //	numbers of an input            32
 //	a message                      384 bytes
-//	actors of a player             16 of a class: 50 KB each on its client
+//	actors of a player             16 of a class: 50 KB each on its client. World.Local has no bound
 //	predicted spawns               1024 waiting
 //	members of a group             256
 //	a group's rewind               64 ticks at most (GroupConfig.MaxBack)

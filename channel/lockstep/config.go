@@ -58,8 +58,11 @@ func packetLimit(t Transport, limit int) int {
 	return limit
 }
 
-// checkTransport is an error when a turn's commands don't fit what t carries.
+// checkTransport is an error when there is none, and when a turn's commands don't fit what t carries.
 func (c *Config) checkTransport(t Transport) error {
+	if t == nil {
+		return fmt.Errorf("%w: the Transport is nil", ErrConfig)
+	}
 	if n := packetLimit(t, c.MaxPacket); n < c.MaxInput+headerBytes {
 		return fmt.Errorf("%w: its packets have %d bytes, so MaxInput may be %d at most", ErrPacketSize, n, n-headerBytes)
 	}

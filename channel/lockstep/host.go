@@ -111,7 +111,7 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 }
 
 // Connect sets the transport for player's packets. The caller must know that the transport leads to that player. A
-// session begins with the Peer's packets. Errors: ErrNoPlayer, ErrPacketSize, ErrTransport.
+// session begins with the Peer's packets. Errors: ErrConfig without a transport, ErrNoPlayer, ErrPacketSize, ErrTransport.
 func (h *Host) Connect(player int, t Transport) error {
 	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer

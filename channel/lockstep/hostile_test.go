@@ -358,13 +358,18 @@ func TestConfigs(t *testing.T) {
 	} {
 		c := PeerConfig{Config: Config{Players: 2}}
 		change(&c)
-		_, err := NewPeer(c, nil)
+		_, err := NewPeer(c, &box{})
 		require.ErrorIs(t, err, ErrConfig)
 	}
+	_, err := NewPeer(PeerConfig{Config: Config{Players: 2}}, nil)
+	require.ErrorIs(t, err, ErrConfig)
+	h, err := NewHost(HostConfig{Config: Config{Players: 2}, Secret: [32]byte{1}}, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Connect(0, nil), ErrConfig)
 	for players := 1; players <= MaxPlayers; players++ { // the defaults suit any number
 		_, err := NewHost(HostConfig{Config: Config{Players: players}, LogTurns: 64}, nil)
 		require.NoError(t, err)
-		_, err = NewPeer(PeerConfig{Config: Config{Players: players}}, nil)
+		_, err = NewPeer(PeerConfig{Config: Config{Players: players}}, &box{})
 		require.NoError(t, err)
 	}
 }

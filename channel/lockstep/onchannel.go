@@ -11,7 +11,8 @@ import (
 // OnChannel is a Transport over a channel of a connection, and the channel's handler. It sends packets in unreliable
 // bunches, since lockstep itself repeats what isn't acked.
 type OnChannel struct {
-	// Received gets each packet; hand it to Host.Receive or Peer.Receive. p is valid until it returns.
+	// Received gets each packet; hand it to Host.Receive or Peer.Receive. p is valid until it returns. It may be set after the channel was opened; without it the
+	// connection ends when a packet comes.
 	Received func(p []byte)
 
 	ch  *channel.Channel
@@ -20,6 +21,9 @@ type OnChannel struct {
 
 // errInUse refuses a second channel for an OnChannel of one: packets of two players would be mixed.
 var errInUse = errors.New("lockstep: it is the handler of another channel; give each channel, and each connection's, one of its own")
+
+// errNoReceived ends the connection where a packet would get lost, like all behind it.
+var errNoReceived = errors.New("lockstep: a packet came, and OnChannel.Received is nil")
 
 // Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. It is an error while
 // there is another channel.
@@ -61,8 +65,12 @@ func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 // ReceivedBunch implements channel.Handler: it passes the packet to Received. The largest one counts within the connection's MaxMemory; when there
 // is no room for it, it counts as lost.
 func (o *OnChannel) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	if in.Reliable || in.Bits%8 != 0 || o.Received == nil {
+	if in.Reliable || in.Bits%8 != 0 {
 		return // the opening bunch, or no packet of ours
+	}
+	if o.Received == nil {
+		ch.Conn().Fail(errNoReceived, true)
+		return
 	}
 	n := in.Bits / 8
 	if cap(o.buf) < n {

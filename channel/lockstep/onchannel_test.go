@@ -124,18 +124,22 @@ func TestOnTwoChannels(t *testing.T) {
 }
 
 // TestLargestPacketCounts: what an OnChannel keeps to receive packets in counts within MaxMemory, however many channels a peer opens and whatever it sends there; and a
-// closed one keeps nothing.
+// closed one keeps nothing. Without Received the connection ends.
 func TestLargestPacketCounts(t *testing.T) {
 	name := bunch.Name{Index: 330}
 	var now time.Duration
 	var conns [2]*netconn.Conn
 	var wire [2][][]byte
-	received := 0
+	received, forgotten := 0, false
 	for i := range conns {
 		var err error
 		conns[i], err = netconn.New(netconn.Config{Server: i == 1, MaxMemory: []int{8 << 20, 1 << 20}[i], NetSpeed: 1 << 24, Channels: []channel.Type{
 			{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler {
-				return &lockstep.OnChannel{Received: func([]byte) { received++ }}
+				o := &lockstep.OnChannel{}
+				if !forgotten {
+					o.Received = func([]byte) { received++ }
+				}
+				return o
 			}}}, LowLevelSend: func(p []byte) { wire[i] = append(wire[i], append([]byte(nil), p...)) }}, 0, 1, 1)
 		require.NoError(t, err)
 	}
@@ -177,6 +181,18 @@ func TestLargestPacketCounts(t *testing.T) {
 		step()
 	}
 	require.Less(t, conns[1].Stats().Held, held-50_000)
+
+	forgotten = true
+	o := &lockstep.OnChannel{}
+	_, err := conns[0].Open(name, o)
+	require.NoError(t, err)
+	step()
+	require.False(t, conns[1].Closed(), "Received may be set later")
+	require.NoError(t, o.Send(0, []byte("turn")))
+	step()
+	step()
+	require.Equal(t, netconn.WeBroke, conns[1].Result().Code)
+	require.ErrorContains(t, conns[1].Result().Err, "Received is nil", "a packet would be lost in silence")
 }
 
 // TestBusyConnection: a player who catches up over a narrow connection gets the log at the connection's pace.

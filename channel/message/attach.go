@@ -29,7 +29,7 @@ type Attached struct {
 	w      bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
 
-// Attach returns a handler for a channel: give it to Table.Open, or return it from a Type's Accept.
+// Attach returns a handler for a channel: give it to Table.Open, or return it from a Type's Accept. A queue has one channel, whatever is attached to it.
 func Attach(q *Queue) *Attached {
 	a := &Attached{Queue: q, vainAt: -1}
 	q.cfg.Budget = min(q.cfg.Budget, len(a.buf)*8) // a message that fits the budget fits a packet
@@ -43,7 +43,7 @@ var errInUse = errors.New("message: it is, or was, the handler of another channe
 // Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. Until then nothing
 // is sent: messages wait, up to Window of them. It is an error when the queue has, or had, another channel, and when MaxMemory has no room for it.
 func (a *Attached) Opened(ch *channel.Channel) error {
-	if a.ch != nil || a.closed {
+	if a.used {
 		return errInUse
 	}
 	if err := ch.Hold(attachedCost + a.reserve()); err != nil {
@@ -52,6 +52,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 		}
 		return err
 	}
+	a.used = true
 	a.ch, a.memory, a.single = ch, ch, ch.Conn().Table().SingleBits()
 	if !ch.OpenedLocally() {
 		return nil

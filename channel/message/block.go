@@ -74,7 +74,7 @@ type BlocksConfig struct {
 	// MaxHeld bounds the total size of the blocks being received, in bytes, within the connection's MaxMemory. Default
 	// MaxBytes, the least. Their memory is at most 8/7 of MaxHeld, and 1.5 KiB for each block.
 	MaxHeld int
-	// Received gets a complete block whose checksum is right. It may keep data.
+	// Received gets a complete block whose checksum is right. It may keep data. At an end without it the connection ends when a block comes.
 	Received func(id int64, data []byte)
 	// Progress is called on the receiving side for each fragment that arrived, with the bytes that have arrived and those of the block. May be nil.
 	Progress func(id int64, have, total int)
@@ -277,12 +277,18 @@ func (b *Blocks) advance() {
 	}
 }
 
+// errNoReceived ends the connection of an end that nobody told where blocks go: the peer's Sent would be called for what nobody got.
+var errNoReceived = errors.New("message: a block came, and BlocksConfig.Received is nil")
+
 // ReceivedBunch implements channel.Handler: it handles a fragment or a note.
 func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	var err error
-	if in.Reliable {
+	switch {
+	case in.Reliable:
 		err = b.receiveNote(&in.Data)
-	} else {
+	case b.cfg.Received == nil && ch != nil:
+		ch.Conn().Fail(errNoReceived, true)
+	default:
 		err = b.receiveFragment(&in.Data)
 	}
 	if err != nil && ch != nil {

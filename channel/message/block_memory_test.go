@@ -189,7 +189,9 @@ func TestBlocksAreNotKept(t *testing.T) {
 	x := newTransferIn(t, netsim.Settings{Lag: 5 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) {
 		c.MaxMemory = memory
 		types := slices.Clone(c.Channels)
-		types[0].Accept = func(*channel.Channel) channel.Handler { return message.NewBlocks(message.BlocksConfig{}) }
+		types[0].Accept = func(*channel.Channel) channel.Handler {
+			return message.NewBlocks(message.BlocksConfig{Received: func(int64, []byte) {}})
+		}
 		c.Channels = types
 	})
 	before := heap()

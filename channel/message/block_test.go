@@ -362,7 +362,8 @@ func TestFailedIsOfOurBlocks(t *testing.T) {
 		return func(id int64) { said = append(said, fmt.Sprint(what, " ", id)) }
 	}
 	in := message.BlocksConfig{Sent: say("sent"), Failed: func(id int64, _ error) { say("failed")(id) }, Broken: func(id int64, _ error) { say("broken")(id) }}
-	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 50 * time.Millisecond}, 1, bucket, message.BlocksConfig{}, in)
+	out := message.BlocksConfig{Received: func(int64, []byte) {}}
+	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 50 * time.Millisecond}, 1, bucket, out, in)
 	_, err := x.out.Send(data(1, 1<<20))
 	require.NoError(t, err)
 	until := func(done func() bool) {

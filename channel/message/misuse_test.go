@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ func TestOneHandlerOneChannel(t *testing.T) {
 	require.ErrorContains(t, err, "another channel")
 	_, err = x.conns[0].Open(blockName, x.out)
 	require.ErrorContains(t, err, "another channel")
+	_, err = x.conns[0].Open(messageName, message.Attach(x.qa.Queue))
+	require.ErrorContains(t, err, "another channel", "of its queue")
 	require.NoError(t, x.qa.Send(x.ka.number, &number{N: 7}))
 	_, err = x.out.Send(data(1, 3000))
 	require.NoError(t, err)
@@ -46,6 +49,24 @@ func TestImpossibleSettings(t *testing.T) {
 		require.Panics(t, func() { message.New(c) }, "%+v", c)
 	}
 	require.Panics(t, func() { k.reg.Add("nothing", nil) })
+}
+
+// TestForgottenReceivedOfBlocks: the end whose game takes no blocks is told by the end of its connection, and its peer isn't told that one has arrived.
+func TestForgottenReceivedOfBlocks(t *testing.T) {
+	sent := false
+	x := newTransferIn(t, netsim.Settings{}, 1, netconn.Protocol{}, bucket, message.BlocksConfig{Sent: func(int64) { sent = true }}, message.BlocksConfig{}, func(c *netconn.Config) {
+		types := slices.Clone(c.Channels)
+		types[0].Accept = func(*channel.Channel) channel.Handler { return message.NewBlocks(message.BlocksConfig{}) }
+		c.Channels = types
+	})
+	_, err := x.out.Send(data(1, 1000))
+	require.NoError(t, err)
+	for range 10 {
+		x.exchange()
+	}
+	require.Equal(t, netconn.WeBroke, x.conns[1].Result().Code)
+	require.ErrorContains(t, x.conns[1].Result().Err, "Received is nil")
+	require.False(t, sent)
 }
 
 // TestAnotherTypeIsTold: a message that isn't of the kind's type is refused, where the peer would read it as one that is.
@@ -76,13 +97,7 @@ func TestSharedHandlerIsOurs(t *testing.T) {
 		}
 		_, err := x.conns[0].Open(name, second)
 		require.NoError(t, err)
-		for range 3 {
-			x.now += 10 * time.Millisecond
-			x.conns[0].Tick(x.now)
-			for p, ok := x.links[0].Pop(x.now); ok; p, ok = x.links[0].Pop(x.now) {
-				_ = x.conns[1].ReceivedPacket(x.now, p) // it ends
-			}
-		}
+		x.exchange()
 		require.Equal(t, netconn.WeBroke, x.conns[1].Result().Code, "%v", x.conns[1].Result())
 		require.ErrorContains(t, x.conns[1].Result().Err, "another channel")
 	}
@@ -128,7 +143,9 @@ func (x *transfer) exchange() {
 		x.now += 10 * time.Millisecond
 		for i, c := range x.conns {
 			for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-				require.NoError(x.t, c.ReceivedPacket(x.now, p))
+				if err := c.ReceivedPacket(x.now, p); !c.Closed() {
+					require.NoError(x.t, err)
+				}
 			}
 			c.Tick(x.now)
 		}

@@ -178,6 +178,7 @@ type Queue struct {
 	most            int  // bits that the last Write had room for
 	vain            vain
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
+	used            bool   // it has, or had, a channel
 	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }
 

@@ -49,7 +49,7 @@ const (
 	maxFreeMessages = 4 << 20
 )
 
-// Free takes back a message that isn't used any more. It panics when m is none of the kind, which New would return later.
+// Free takes back a message that isn't used any more; of one that was given twice New returns the same twice. It panics when m is none of the kind, which New would return later.
 func (k *Kind) Free(m Message) {
 	if err := k.check(m); err != nil {
 		panic(err)

@@ -367,8 +367,9 @@ func (e *Error) Error() string {
 }
 
 // Fetch sends req, whose headers or body say who the player is, and returns the token in the answer. It returns an
-// *Error when the service refuses.
+// *Error when the service refuses. A nil client is http.DefaultClient.
 func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
+	client = cmp.Or(client, http.DefaultClient)
 	resp, err := client.Do(req)
 	if err != nil {
 		var ue *url.Error

@@ -289,7 +289,7 @@ func TestTokenConnects(t *testing.T) {
 
 	req, err := http.NewRequest(http.MethodPost, web.URL, nil)
 	require.NoError(t, err)
-	_, err = Fetch(web.Client(), req)
+	_, err = Fetch(nil, req) // http.DefaultClient
 	var refused *Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusUnauthorized, refused.Status)
