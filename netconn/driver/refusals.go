@@ -179,6 +179,9 @@ func why(r netconn.CloseResult) slog.Attr {
 
 // tell writes a line about the connection: its address, its number in traces and the inspector, and the client id of its token.
 func (c *Conn) tell(level slog.Level, msg string, attrs ...slog.Attr) {
+	if !c.driver.logged {
+		return
+	}
 	about := []slog.Attr{slog.Any("addr", c.addr), slog.Uint64("conn", uint64(c.ID()))}
 	if c.clientID != 0 {
 		about = append(about, slog.Uint64("client", c.clientID))
