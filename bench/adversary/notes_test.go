@@ -20,7 +20,7 @@ func TestNotesOfBlocksWithinMaxMemory(t *testing.T) {
 		if ch.Index() == 0 {
 			return channel.Nop{}
 		}
-		return message.NewBlocks(message.BlocksConfig{})
+		return message.NewBlocks(message.BlocksConfig{Received: func(int64, []byte) {}})
 	}, func(c *netconn.Config) { c.MaxMemory, c.Timeout = 256<<10, -1 })
 	require.NoError(t, err)
 	require.NoError(t, l.openControl())
