@@ -43,7 +43,7 @@ type Blocks struct {
 	ours   bounds // the configured ones, until they are told
 	known  bool   // the peer's bounds
 	bounds bounds
-	notes  []note // of bounds and of what is withdrawn, to be sent while the channel's reliable buffer is full
+	notes  []note // of bounds and of what is withdrawn, which wait for room
 	armed  bool   // send is called in each of the connection's Ticks
 
 	sending []*outBlock
@@ -265,6 +265,9 @@ func (b *Blocks) sendNotes() {
 		}
 		b.untold--
 		b.over[id%idWindow] = told
+	}
+	if len(b.notes) > 0 || b.untold > 0 {
+		b.arm() // where others have filled the connection's memory, no ack of this channel needs to come
 	}
 	b.advance()
 }

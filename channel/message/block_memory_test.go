@@ -108,6 +108,34 @@ func TestBlockWithoutRoom(t *testing.T) {
 	require.Zero(t, x.in.Held())
 }
 
+// TestNotesOfBlocksWaitForMemory: what an end that sends no blocks has to tell leaves once there is memory for it, though nothing of its channel is in flight.
+func TestNotesOfBlocksWaitForMemory(t *testing.T) {
+	var sent []int64
+	cfg := message.BlocksConfig{Sent: func(id int64) { sent = append(sent, id) }}
+	x := newTransferIn(t, netsim.Settings{Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, cfg, message.BlocksConfig{}, func(c *netconn.Config) { c.MaxMemory = 1 << 20 })
+	for range 20 {
+		x.step(16 * time.Millisecond)
+	}
+	other, taken := x.conns[1].Channel(x.messages.Index()), 0
+	for n := 1 << 20; n > 0; n /= 2 {
+		for other.HoldSent(n) == nil {
+			taken += n
+		}
+	}
+	_, err := x.out.Send(data(1, 10_000))
+	require.NoError(t, err)
+	for range 100 {
+		x.step(16 * time.Millisecond)
+	}
+	require.Len(t, x.received, 1)
+	require.Empty(t, sent)
+	other.ReleaseSent(taken)
+	for range 20 {
+		x.step(16 * time.Millisecond)
+	}
+	require.Equal(t, []int64{0}, sent)
+}
+
 // TestBlockWithoutRoomInSmallPackets: so is one whose fragments take several packets, though there is no memory for the parts of one either.
 func TestBlockWithoutRoomInSmallPackets(t *testing.T) {
 	p := netconn.Bunchnet()

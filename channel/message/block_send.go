@@ -79,7 +79,7 @@ func (b *Blocks) activate() {
 	}
 }
 
-// arm has send called in the connection's next Tick, and from then on in each: nothing else has fragments sent.
+// arm has send called in the connection's next Tick, and from then on in each: nothing else has fragments sent, or notes when there is memory for them again.
 func (b *Blocks) arm() {
 	if b.armed {
 		return
