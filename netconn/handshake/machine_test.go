@@ -387,14 +387,20 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRestartLimit: strangers get at most MaxRestarts requests a second.
+// TestRestartLimit: strangers get at most MaxRestarts requests a second, and half of them at once.
 func TestRestartLimit(t *testing.T) {
 	h := &testHandler{}
 	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, MaxRestarts: 64})
 	require.NoError(t, err)
 	game := make([]byte, 60)
 	for i := range 1000 {
-		s.UnknownGame(time.Second+time.Duration(i)*time.Microsecond, here, game)
+		s.UnknownGame(time.Second, here, game)
+		if i == 500 {
+			require.Len(t, h.sent, 32)
+		}
+	}
+	for i := range 1000 {
+		s.UnknownGame(time.Second+time.Duration(i)*time.Millisecond, here, game)
 	}
 	require.Len(t, h.sent, 64)
 	s.UnknownGame(2*time.Second, here, make([]byte, 1))

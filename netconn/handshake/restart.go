@@ -45,6 +45,12 @@ func (l *lots) add(now time.Duration, n int) {
 	l.unanswered = min(l.unanswered+n, maxUnanswered)
 }
 
+// most is how many requests may have been sent in this second by now: half of them at once, and the others one after another, so that who sends
+// many packets at the second's beginning takes only the half.
+func (l *lots) most(now time.Duration, limit int) int {
+	return limit - int(float64(limit/2)*(1-(now-l.since).Seconds()))
+}
+
 // UnknownGame handles a game packet from an address without a connection: it asks the client to restart its handshake, or not; see lots.
 func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 	pr := &s.cfg.Protocol
@@ -67,7 +73,7 @@ func (s *Server) askRestart(now time.Duration, to netip.AddrPort, client uint8, 
 	l, size := &s.restarts, s.restartBytes
 	n = min(n, size)
 	l.add(now, n)
-	if l.sent >= s.cfg.MaxRestarts {
+	if l.sent >= l.most(now, s.cfg.MaxRestarts) {
 		s.Counters.RestartsLimited++
 		return
 	}

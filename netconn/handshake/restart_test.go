@@ -148,15 +148,16 @@ func TestEndlessTimeout(t *testing.T) {
 }
 
 // TestManyMovedPeersAreAsked: peers that have moved at once, as when a carrier's NAT starts again, and whose keep-alives are smaller than a restart request, are all
-// asked to restart, however many, and also while somebody forges packets from any addresses.
+// asked to restart, however many, and also while somebody forges packets from any addresses, evenly or all at once in a second.
 func TestManyMovedPeersAreAsked(t *testing.T) {
 	p := Unreal51()
 	keepAlive := gamePacket(p, 12)
 	for _, v := range []struct {
-		peers, forged, size int // forged packets a second
-		within              time.Duration
+		peers, forged, size, parts int // forged packets a second, in so many parts
+		within                     time.Duration
 	}{
-		{1000, 0, 0, 4 * time.Second}, {10, 340, 3, 4 * time.Second}, {1000, 1000, 20, 10 * time.Second}, {10, 20_000, 3, 10 * time.Second}, {10, 20_000, 20, 40 * time.Second},
+		{1000, 0, 0, 5, 4 * time.Second}, {10, 340, 3, 5, 4 * time.Second}, {1000, 1000, 20, 5, 10 * time.Second}, {10, 20_000, 3, 5, 10 * time.Second}, {10, 20_000, 20, 5, 40 * time.Second},
+		{10, 1024, 20, 1, 4 * time.Second}, {10, 20_000, 20, 1, 20 * time.Second},
 	} {
 		for seed := range uint64(3) {
 			a := newAsker(t, p, seed)
@@ -166,7 +167,10 @@ func TestManyMovedPeersAreAsked(t *testing.T) {
 			now, left := began, v.peers
 			for ; left > 0; now += 200 * time.Millisecond { // those that were asked are at their new address
 				require.Less(t, now-began, v.within, "%+v: %d weren't asked", v, left)
-				for range v.forged / 5 {
+				for range v.forged / v.parts {
+					if (now-began)%time.Second >= time.Duration(v.parts)*200*time.Millisecond {
+						break
+					}
 					next++
 					a.game(t, now, unknown(1<<16+next), forged)
 				}

@@ -49,7 +49,7 @@ type ServerConfig struct {
 	SessionID uint8
 	// Rand is the randomness of secrets and padding. Default crypto/rand. While it fails, every client is refused.
 	Rand io.Reader
-	// MaxRestarts is the most restart requests sent in a second. When more packets of unknown addresses come, each of them is answered with the same
+	// MaxRestarts is the most restart requests sent in a second, half of them at once. When more packets of unknown addresses come, each of them is answered with the same
 	// probability. Default 1024. Negative: none are sent, and clients whose address changes lose their connection.
 	MaxRestarts int
 	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, as Unreal. Negative: none are sent.
