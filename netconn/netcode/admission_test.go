@@ -37,6 +37,38 @@ func TestRepeatedRequestKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// TestRequestThatMustWaitIsItsOwners: a client whose request can't be answered yet, as its address has a former connection or no room, keeps its token though an
+// observer repeats each request from elsewhere.
+func TestRequestThatMustWaitIsItsOwners(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, 4)
+		others := mappingsPerAddr
+		if !full {
+			others = 1
+		}
+		for i := range others {
+			r.server.Receive(r.now, clientAddr, requestOf(t, token(t, uint64(100+i), func(c *TokenConfig) { c.ClientID = uint64(5000 + i) })))
+		}
+		if !full {
+			m := r.server.mappings.byAddr[clientAddr][0]
+			r.server.connect(r.now, m, &challenge{clientID: m.clientID})
+		}
+		seen := &capture{}
+		own := token(t, 1, nil)
+		require.NoError(t, r.client.Connect(r.now, own))
+		for r.client.State() != Connected {
+			require.Less(t, r.now, 4*time.Second, "full %v: %v %+v", full, r.client.State(), r.server.Counters)
+			r.step()
+			if r.server.Counters.Requests > uint64(others) {
+				h := r.server.cfg.Handler
+				r.server.cfg.Handler = seen
+				r.server.Receive(r.now, addrOf(1), requestOf(t, own))
+				r.server.cfg.Handler = h
+			}
+		}
+	}
+}
+
 // TestForgedAddressKeepsNobodyOut: who has tokens of its own, knows a client's address and sends requests from there every 5 ms delays the client by a second
 // at most.
 func TestForgedAddressKeepsNobodyOut(t *testing.T) {

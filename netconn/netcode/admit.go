@@ -67,6 +67,7 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		s.Counters.Unexpected++
 		return
 	case !s.givesWay(now, there, priv.clientID):
+		s.used.add(mac, from)
 		s.Counters.AddrConnected++
 		return
 	}
@@ -97,11 +98,11 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 	} else {
 		m = &mapping{addr: from, send: newSealer(&priv.s2c, protocolID), recv: newSealer(&priv.c2s, protocolID),
 			timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, path: pathOf(&priv.c2s), first: s.challengeSeq}
+		s.used.add(mac, from)
 		if !s.mappings.put(now, m) {
 			s.Counters.NoRoom++
 			return
 		}
-		s.used.add(mac, from)
 	}
 	ch := challenge{clientID: priv.clientID, userData: priv.userData, bound: bind(from, &mac)}
 	b := s.buf[Headroom:]
