@@ -114,7 +114,8 @@ type strange struct {
 	ahead      []ahead             // indices with bunches taken before their packets' turn
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
 	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
-	later      []func()            // for the next Tick
+	later      []func()            // for the next Tick, from first on and then those before it
+	first      int                 // the first that had no bandwidth left
 	running    []func()            // those that RunLater runs, and ran of them have been
 	ran        int
 }

@@ -3,8 +3,8 @@ package channel
 import "slices"
 
 // Later runs f once, at the beginning of the connection's next Tick. f may use the bandwidth that the game has left in this tick: it is for
-// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that. When the connection ends first, f
-// never runs.
+// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that: first, if another one has used up the bandwidth before f. When the
+// connection ends first, f never runs.
 func (t *Table) Later(f func()) {
 	if t.strange == nil {
 		t.strange = new(strange)
@@ -22,14 +22,18 @@ func (m *Machine) RunLater() {
 
 func (t *Table) runLater() {
 	s := t.strange
-	s.running = append(slices.Delete(s.running, 0, s.ran), s.later...) // those behind one that panicked are left
+	s.running = append(slices.Delete(s.running, 0, s.ran), s.later[s.first:]...) // those behind one that panicked are left
+	s.running = append(s.running, s.later[:s.first]...)
 	clear(s.later)
-	s.later, s.ran = s.later[:0], 0
+	s.later, s.ran, s.first = s.later[:0], 0, 0
 	for s.ran < len(s.running) {
 		f := s.running[s.ran]
 		s.running[s.ran] = nil
 		s.ran++
-		f()
+		ready := t.conn.IsNetReady()
+		if f(); ready && !t.conn.IsNetReady() {
+			s.first = len(s.later)
+		}
 	}
 	t.later = len(s.later) > 0
 }

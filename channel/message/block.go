@@ -14,7 +14,7 @@ import (
 
 // Blocks carries large blocks of data, such as files and levels, several at once, over a channel of its own. It splits them
 // into fragments that fit a packet. A fragment whose packet is lost is sent again at once; there are no timers, since the
-// connection tells the fate of every packet. It uses the bandwidth that the connection has left.
+// connection tells the fate of every packet. It uses the bandwidth that the connection has left; several Blocks share that.
 //
 //	bits    a fragment, an unreliable bunch
 //	16      block id
@@ -254,6 +254,9 @@ func (b *Blocks) sendNotes() {
 	}
 	for len(b.notes) > 0 && b.ch.Room() > 0 && b.sendNote(b.notes[0]) == nil {
 		b.notes = append(b.notes[:0], b.notes[1:]...)
+	}
+	if b.withdrew = b.withdrew && (len(b.notes) > 0 || b.ch.NumOutRec() > 0); b.withdrew {
+		return // or some other note would never be acked, and the window would stand
 	}
 	for id := b.oldest; b.untold > 0; id++ {
 		kind := b.over[id%idWindow]

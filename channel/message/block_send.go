@@ -64,7 +64,6 @@ func (b *Blocks) withdraw() {
 
 // activate lets blocks begin, in order, as far as the peer's bounds allow.
 func (b *Blocks) activate() {
-	b.withdrew = b.withdrew && (len(b.notes) > 0 || b.ch.NumOutRec() > 0)
 	active, held, oldest := int64(0), int64(0), int64(0)
 	if len(b.sending) > 0 && !b.withdrew {
 		oldest = b.sending[0].id

@@ -408,6 +408,31 @@ func TestMessagesBesideABlock(t *testing.T) {
 	require.Greater(t, fragments, 350, "the block has the rest of the rate")
 }
 
+// TestBlocksShareTheRest: several Blocks of a connection have the same part of what the game leaves, also where that isn't a fragment for each tick.
+func TestBlocksShareTheRest(t *testing.T) {
+	for _, rate := range []int{28_000, 60_000, 300_000} {
+		x := newTransfer(t, netsim.Settings{}, 1, func() congestion.Controller { return congestion.NewTokenBucket(rate) })
+		x.exchange()
+		second, none := message.NewBlocks(message.BlocksConfig{}), func(int64, []byte) {}
+		x.in = message.NewBlocks(message.BlocksConfig{Received: none})
+		_, err := x.conns[0].Open(blockName, second)
+		require.NoError(t, err)
+		var have [2]int
+		blocks := []*message.Blocks{x.out, second}
+		for _, b := range blocks {
+			_, err := b.Send(make([]byte, 8<<20))
+			require.NoError(t, err)
+		}
+		for x.now < 10*time.Second {
+			x.step(time.Second / 60)
+		}
+		for i, b := range blocks {
+			have[i], _ = b.Progress(0)
+			require.Greater(t, have[i], rate*10/896*4/10, "%v at %d B/s", have, rate)
+		}
+	}
+}
+
 // TestBlocksThroughASmallWindow: a fragment that takes half the packets of the window waits until there is room for all of them. Otherwise its first packets take each place that
 // an ack makes, those behind them find none, and no fragment ever arrives whole, once other packets have left one by one.
 func TestBlocksThroughASmallWindow(t *testing.T) {

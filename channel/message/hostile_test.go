@@ -158,6 +158,25 @@ func TestManyWithdrawnBlocks(t *testing.T) {
 	}
 }
 
+// TestWithdrawnWhileTheOtherEndSends: an end that withdrew a block goes on sending while blocks come all the time, and notes of these are always under way.
+func TestWithdrawnWhileTheOtherEndSends(t *testing.T) {
+	came := 0
+	out := message.BlocksConfig{MaxBlocks: 32, Received: func(int64, []byte) { came++ }}
+	in := message.BlocksConfig{MaxBlocks: 32, MaxBytes: 1000, MaxHeld: 100_000}
+	x := newTransferOf(t, netsim.Settings{Lag: 40 * time.Millisecond}, 1, bucket, out, in)
+	_, err := x.out.Send(data(1, 1001))
+	require.NoError(t, err)
+	for small := data(2, 10); len(x.received) < 2000; x.step(16 * time.Millisecond) {
+		require.Less(t, x.now, time.Minute, "%d blocks one way, %d the other", len(x.received), came)
+		for range 2 {
+			for _, b := range []*message.Blocks{x.out, x.in} {
+				_, _ = b.Send(small) // the channel isn't open at the other end, or there are enough
+			}
+		}
+	}
+	require.Greater(t, came, 1500)
+}
+
 // TestNotesThatFindNoRoom: a peer that sends blocks and takes no note of them has this end remember 1024, and breaks the protocol with the next block.
 func TestNotesThatFindNoRoom(t *testing.T) {
 	b := message.NewBlocks(message.BlocksConfig{})
