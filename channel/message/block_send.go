@@ -10,7 +10,7 @@ import (
 )
 
 // Send begins to send data and returns the block's id. data must not change until Sent or Failed is called. The connection's Tick sends its fragments, with the
-// bandwidth that the game leaves. Errors: ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks.
+// bandwidth that the game leaves. To stop a block close the channel: all of its blocks fail with ErrNoChan then. Errors: ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks.
 func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
