@@ -95,14 +95,15 @@ func TestForgedAddressKeepsNobodyOut(t *testing.T) {
 }
 
 // TestForgedAddressNeedsManyAccounts: who has many tokens of a few accounts, knows a client's address and sends requests from all its ports, ten a millisecond, delays the
-// client by no more than the way there and back. With one token each of as many accounts as an address has places it is a second, whenever the client comes.
+// client by no more than the way there and back. For as many accounts as an address has places, with any number of tokens, it is a second, for twice as many two, whenever the client comes.
 func TestForgedAddressNeedsManyAccounts(t *testing.T) {
 	const places = minMappings / groupShare
 	for _, c := range []struct {
 		tokens, accounts int
 		within           time.Duration
-	}{{places, places / mappingsPerID, 300 * time.Millisecond}, {3 * places, places / 2, 300 * time.Millisecond}, {places, places, placeTime + 300*time.Millisecond}} {
-		for seed := range uint64(3) {
+	}{{places, places / mappingsPerID, 300 * time.Millisecond}, {3 * places, places / 2, 300 * time.Millisecond}, {4 * places, places, placeTime + 300*time.Millisecond},
+		{2 * places, 2 * places, 2*placeTime + 300*time.Millisecond}} {
+		for seed := range uint64(2) {
 			r := newRig(t, 1+seed, netsim.Settings{Lag: 40 * time.Millisecond}, 8)
 			var own [][]byte
 			for i := range c.tokens {

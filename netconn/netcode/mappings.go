@@ -31,8 +31,9 @@ const (
 	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
 	answerTime = 10 * time.Second
 	// placeTime is how long a mapping can't be displaced by another, of its address or client id or, when there is no room, of its network or of any: several
-	// round trips, in which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out. When there is no room, one
-	// whose client id has at least two more than that of the newcomer gives way at once: who has many tokens of few accounts displaces its own.
+	// round trips, in which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out. When there is no room, only
+	// a client id without a mapping displaces one, and one whose client id has others gives way at once. The client id that was displaced displaces nobody for
+	// answerTime: who has many accounts can't take each place that becomes free.
 	placeTime = time.Second
 	// mappingsPerID bounds the mappings of one client id, mappingsPerAddr those of one address and port. There must be more than one: otherwise
 	// an attacker who has tokens and forges the address would keep the client at that address out.
@@ -52,10 +53,12 @@ type mappings struct {
 	byID   map[uint64][]*mapping
 	groups map[netip.Addr]*list.List // those of a network, the oldest first; without the loopback, which isn't bounded
 	heap   byUntil
+	rests  map[uint64]time.Duration // until when a client id that was displaced displaces nobody
+	rested []uint64                 // those ids, the oldest first
 }
 
 func newMappings(most int) mappings {
-	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: map[netip.Addr]*list.List{}}
+	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: map[netip.Addr]*list.List{}, rests: map[uint64]time.Duration{}}
 }
 
 // put keeps m until its time is over; false when there is no room.
@@ -95,11 +98,24 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 
 // displace removes a mapping if it gives way to a new one where there is no room for both.
 func (t *mappings) displace(now time.Duration, old, m *mapping) bool {
-	if now-old.since < placeTime && len(t.byID[old.clientID]) <= len(t.byID[m.clientID])+1 {
+	if len(t.byID[m.clientID]) > 0 || now < t.rests[m.clientID] || now-old.since < placeTime && len(t.byID[old.clientID]) == 1 {
 		return false
 	}
 	t.remove(old)
+	t.rest(now, old.clientID)
 	return true
+}
+
+// rest notes that a client id was displaced. The oldest are forgotten when there are too many.
+func (t *mappings) rest(now time.Duration, id uint64) {
+	for len(t.rested) > 0 && (now >= t.rests[t.rested[0]] || len(t.rested) == t.max) {
+		delete(t.rests, t.rested[0])
+		t.rested = t.rested[1:]
+	}
+	if _, ok := t.rests[id]; !ok {
+		t.rests[id] = now + answerTime
+		t.rested = append(t.rested, id)
+	}
 }
 
 // join makes m the newest of its group.
