@@ -10,8 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// TestSymbolsThatFillThePath: where symbols are what overflows a queue too short to be measured, they don't leave but
-// where less than three tenths get lost by it.
+// TestSymbolsThatFillThePath: where symbols are what overflows a queue too short to be measured, they stay away where much gets lost by it.
 func TestSymbolsThatFillThePath(t *testing.T) {
 	for _, c := range []struct {
 		passes, loss float64
