@@ -142,6 +142,29 @@ func TestShutdownEndsWithoutAnswers(t *testing.T) {
 	}
 }
 
+// TestShutdownEndsAmidDials: clients that dial while the server shuts down, ten a second from an address each, are refused and don't hold up its end.
+func TestShutdownEndsAmidDials(t *testing.T) {
+	for name, link := range links() {
+		w := newTown(t, 1, netsim.Settings{LagMin: 20 * time.Millisecond, LagMax: 30 * time.Millisecond}, Config{Link: link})
+		c := w.dial(Config{Link: link})
+		w.until("joined", func() bool { return c.joined && w.server.Len() == 1 })
+		w.dial(Config{Link: link})
+		for range 6 {
+			w.step()
+		}
+		w.server.Shutdown("good night")
+		at := w.now
+		for i := 0; w.server.Len() > 0; i++ {
+			require.Less(t, w.now.Sub(at), 2*time.Second, "%s: %d hold it up", name, w.server.Len())
+			if i%6 == 0 {
+				w.nextAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}), 1000)
+				w.dial(Config{Link: link})
+			}
+			w.step()
+		}
+	}
+}
+
 // TestShutdownToldBeforeClose: a server that shuts down, ticks until Len is 0 and closes has told its clients why, also one that was in the dark until LingerTimeout was
 // almost over: on a path of much jitter the goodbyes of Close don't overtake the last words.
 func TestShutdownToldBeforeClose(t *testing.T) {

@@ -63,10 +63,10 @@ func (s *slotServer[M]) part(at time.Duration, may func(*Conn) bool) {
 	}
 }
 
-// parting is how many connections have ended, and keep the link's goodbye back.
+// parting is how many connections have ended, and keep the link's goodbye back. Clients that are refused after Shutdown don't count.
 func (s *slotServer[M]) parting() (n int) {
 	for _, c := range s.conns {
-		if c != nil && c.Closed() {
+		if c != nil && c.Closed() && (c.leaves || !c.turnedAway()) {
 			n++
 		}
 	}
