@@ -78,7 +78,8 @@
 //	                            eighth of all for each IPv4 address or IPv6 /64; loopback has no such bound. Further requests
 //	                            aren't answered. For an address and port, an id, an address, and when there are as many as are kept,
 //	                            the oldest makes room when it is older than 1 s. In the last two cases it does so at once for a
-//	                            client id that has at least two fewer than its own
+//	                            client id that has at least two fewer than its own, and otherwise for none that has more, or
+//	                            that made room itself in the last 10 s
 //	time of a challenge         10 s, or the token's timeout if that is shorter
 //	used tokens remembered      8 for each slot, at least 2048; then the oldest is forgotten
 //

@@ -124,17 +124,15 @@ func mappingsAgainstModel(t *testing.T, seed uint64, room, ids int, n *modelCoun
 					}
 					return has
 				}
-				if of(m.clientID) > 0 {
-					return false
-				}
-				if now < rests[m.clientID] {
-					n.rested++
-					return false
-				}
-				if now-o.since < placeTime {
-					if of(o.clientID) < 2 {
+				if of(o.clientID) < of(m.clientID)+2 {
+					if now < rests[m.clientID] {
+						n.rested++
 						return false
 					}
+					if of(m.clientID) > of(o.clientID) || now-o.since < placeTime {
+						return false
+					}
+				} else if now-o.since < placeTime {
 					n.early++
 				}
 				if now >= rests[o.clientID] {

@@ -31,9 +31,10 @@ const (
 	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
 	answerTime = 10 * time.Second
 	// placeTime is how long a mapping can't be displaced by another, of its address or client id or, when there is no room, of its network or of any: several
-	// round trips, in which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out. When there is no room, only
-	// a client id without a mapping displaces one, and one whose client id has others gives way at once. The client id that was displaced displaces nobody for
-	// answerTime: who has many accounts can't take each place that becomes free.
+	// round trips, in which an honest client answers. So an attacker who repeats others' requests, however fast, keeps nobody out. When there is no room, one
+	// gives way at once to a client id that has at least two fewer, and after placeTime to one that has no more. The client id that was displaced displaces
+	// nobody in the second way for answerTime: who has many accounts can't take each place that becomes free. An id that has some isn't refused for that: an
+	// attacker may have repeated its requests.
 	placeTime = time.Second
 	// mappingsPerID bounds the mappings of one client id, mappingsPerAddr those of one address and port. There must be more than one: otherwise
 	// an attacker who has tokens and forges the address would keep the client at that address out.
@@ -98,7 +99,8 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 
 // displace removes a mapping if it gives way to a new one where there is no room for both.
 func (t *mappings) displace(now time.Duration, old, m *mapping) bool {
-	if len(t.byID[m.clientID]) > 0 || now < t.rests[m.clientID] || now-old.since < placeTime && len(t.byID[old.clientID]) == 1 {
+	own, others := len(t.byID[m.clientID]), len(t.byID[old.clientID])
+	if others < own+2 && (own > others || now < t.rests[m.clientID] || now-old.since < placeTime) {
 		return false
 	}
 	t.remove(old)
