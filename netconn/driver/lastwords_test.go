@@ -161,3 +161,49 @@ func TestOthersDontHurryTheGoodbye(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoGetsNoSlotHurriesNobody: on a full server, whose request brings no slot, as that of a used token, of another build or of a client that is connected, doesn't make the
+// link's goodbye overtake the last words to another client.
+func TestWhoGetsNoSlotHurriesNobody(t *testing.T) {
+	link := Netcode{Key: netcode.Key{1}}
+	for _, why := range []string{"used", "another build", "connected"} {
+		for seed := range uint64(6) {
+			var kicked *Conn
+			w := newTown(t, seed, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 200 * time.Millisecond}, Config{Link: link, MaxConns: 2, Joined: func(c *Conn) {
+				if kicked == nil {
+					kicked = c
+				}
+			}})
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && kicked != nil })
+			used := townToken(t, w, 77, nil)
+			other := w.dial(Config{Link: Netcode{Token: used}})
+			w.until("joined", func() bool { return other.joined })
+			w.dark(0, true, true)
+			kicked.CloseWithReason("out with you")
+			for end := w.now.Add(1900 * time.Millisecond); w.now.Before(end); {
+				w.step()
+			}
+			w.dark(0, true, false)
+			for i := uint64(0); c.result == nil; i++ {
+				token := used
+				switch why {
+				case "another build":
+					token = townToken(t, w, 1000+i, func(c *netcode.TokenConfig) { c.ProtocolID++ })
+				case "connected":
+					token = townToken(t, w, 77, nil)
+				}
+				w.server.server.receive(w.server.Now(), netip.MustParseAddrPort("10.9.9.9:9"), requestOf(token))
+				w.step()
+			}
+			require.Equal(t, "out with you", c.result.Reason, "%s, seed %d: %v", why, seed, c.result)
+		}
+	}
+}
+
+// requestOf is the request that a token's client begins with: the token's public part without the time of its making.
+func requestOf(token netcode.Token) []byte {
+	const version, create = 13 + 8, 8
+	p := append([]byte{0}, token[:version]...)
+	return append(p, token[version+create:][:netcode.RequestBytes-1-version]...)
+}

@@ -59,34 +59,34 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 // admit answers an authentic request: with a challenge, or with the reason why there is none, if that may be told. A token belongs to the first
 // address that sends it. Only that address is answered when others repeat the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
-	s.release(from, priv.clientID)
-	there, taken := s.byAddr[from]
-	switch {
-	case !taken:
-	case s.slots[there].m.mac == mac:
+	if there, ok := s.byAddr[from]; ok && s.slots[there].m.mac == mac {
 		s.Counters.Unexpected++
-		return
-	case !s.givesWay(now, there, priv.clientID):
-		s.used.add(mac, from)
-		s.Counters.AddrConnected++
 		return
 	}
 	if s.used.refuses(mac, from) {
 		s.Counters.TokenUsed++
 		return
 	}
-	slot, connected := s.byID[priv.clientID]
-	switch {
-	case protocolID != s.cfg.ProtocolID:
+	if protocolID != s.cfg.ProtocolID {
 		s.Counters.BadProtocol++
 		s.deny(from, priv, mac, protocolID, OtherProtocol)
 		return
+	}
+	s.release(from, priv.clientID)
+	there, taken := s.byAddr[from]
+	if taken && !s.givesWay(now, there, priv.clientID) {
+		s.used.add(mac, from)
+		s.Counters.AddrConnected++
+		return
+	}
+	slot, connected := s.byID[priv.clientID]
+	switch {
 	case connected && (s.takesOver(slot, priv.clientID) || s.slots[slot].addr == from): // and has that slot, however full the server is
 	case connected:
 		s.Counters.IDConnected++
 		s.deny(from, priv, mac, protocolID, AlreadyConnected)
 		return
-	case s.Clients() == s.cfg.Slots && !taken:
+	case !taken && s.full():
 		s.Counters.Full++
 		s.deny(from, priv, mac, protocolID, Full)
 		return
@@ -113,7 +113,7 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 	s.sendGlobal(from, m.send, typeChallenge, 8+challengeBytes)
 }
 
-// release has the handler free those slots whose connections have ended, and which the client needs: of its address, of its id, or any when all are taken.
+// release has the handler free those slots whose connections have ended, and which are of a client's address or id.
 func (s *Server) release(from netip.AddrPort, clientID uint64) {
 	if s.keeper == nil {
 		return
@@ -124,9 +124,14 @@ func (s *Server) release(from netip.AddrPort, clientID uint64) {
 	if slot, ok := s.byID[clientID]; ok {
 		s.keeper.Release(slot)
 	}
-	if s.Clients() == s.cfg.Slots {
+}
+
+// full reports whether all slots are taken. Those whose connections have ended are freed before.
+func (s *Server) full() bool {
+	if s.keeper != nil && s.Clients() == s.cfg.Slots {
 		s.keeper.Release(slots.Any)
 	}
+	return s.Clients() == s.cfg.Slots
 }
 
 // takesOver reports whether a client that connects again may have the slot of its former connection.
