@@ -13,6 +13,7 @@ type Table struct {
 	// Fields that every tick reads come first.
 	calm     bool          // Tick only needs to pump the backlog
 	later    bool          // strange.later has functions
+	laterRan bool          // some ran since the last Tick
 	filled   int           // sequences of gaps filled since the last tick
 	poolTick time.Duration // when the pool is to be looked at again
 	unacked  int           // unacked reliable bunches of all channels, and queued control bunches
@@ -115,7 +116,7 @@ type strange struct {
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
 	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
 	later      []func()            // for the next Tick, from first on and then those before it
-	first      int                 // the first that had no bandwidth left
+	first      int                 // the first behind the last that sent something
 	running    []func()            // those that RunLater runs, and ran of them have been
 	ran        int
 }

@@ -48,6 +48,7 @@ func TestLaterKeepsNothing(t *testing.T) {
 	ran := 0
 	for range 1000 {
 		s.table.Later(func() { ran++ })
+		s.m.Tick(0)
 		s.m.RunLater()
 		require.False(t, s.table.later)
 	}

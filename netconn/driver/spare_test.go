@@ -24,4 +24,14 @@ func TestLaterBeforeSpare(t *testing.T) {
 	require.Equal(t, []string{"later", "spare"}, order)
 	w.step()
 	require.Len(t, order, 2, "each once")
+	runs := 0
+	var each func()
+	each = func() {
+		runs++
+		conn.Table().Later(each)
+	}
+	each()
+	w.step()
+	w.step()
+	require.Equal(t, 3, runs, "once a tick")
 }
