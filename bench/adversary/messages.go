@@ -187,7 +187,7 @@ func claimedBlocks(e *env) figure {
 func endlessBlocks(e *env) figure {
 	most := 0
 	for _, blocks := range []int{1, 4, 512} {
-		in := message.BlocksConfig{MaxBytes: 1 << 30, MaxBlocks: blocks}
+		in := message.BlocksConfig{MaxBytes: 1 << 30, MaxBlocks: blocks, Received: func(int64, []byte) {}}
 		t, err := newTalk(e, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 5 * time.Millisecond}, message.Config{}, [2]message.BlocksConfig{{}, in}, nil)
 		if err != nil {
 			return broken("%v", err)
