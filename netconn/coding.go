@@ -77,7 +77,7 @@ type coder struct {
 	alone     bool            // the packet under construction is for symbols alone
 	lengths   lengths
 	queue     pathQueue
-	repaired  [64]int64 // ours that the peer repaired, by id
+	repaired  lastIDs // ours that the peer repaired
 
 	// What is received.
 	dec        *coding.Decoder // nil until the first symbol comes
@@ -93,8 +93,5 @@ func newCoder(c *Config) *coder {
 	}
 	k := &coder{cfg: c.Coding}
 	k.hello.buf = make([]byte, c.Headroom, c.Headroom+coding.HelloBytes+c.Tailroom)
-	for i := range k.repaired {
-		k.repaired[i] = -1
-	}
 	return k
 }

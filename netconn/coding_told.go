@@ -9,9 +9,15 @@ import (
 
 // What the ends tell each other of packets that were repaired: such a packet is acked, though the path lost it.
 
+// lastIDs is a set of ids from 1, the newest of those that are equal modulo its length.
+type lastIDs [64]int64
+
+func (l *lastIDs) add(id int64)      { l[id&int64(len(l)-1)] = id }
+func (l *lastIDs) has(id int64) bool { return id > 0 && l[id&int64(len(l)-1)] == id }
+
 // telling is the packets of the peer that were repaired.
 type telling struct {
-	ids    [2 * coding.MaxRepaired]int64 // by id, from 1
+	ids    lastIDs
 	newest int64
 	left   int // packets that tell of the newest one
 }
@@ -21,7 +27,7 @@ const tellTimes = 2
 
 // repaired notes a packet that was repaired.
 func (t *telling) repaired(id int64) {
-	t.ids[id%int64(len(t.ids))] = id
+	t.ids.add(id)
 	t.newest, t.left = id, tellTimes
 }
 
@@ -30,8 +36,8 @@ func (t *telling) told(acked int64) (repaired uint32) {
 	if t.left == 0 {
 		return 0
 	}
-	for i := range min(coding.MaxRepaired, acked) {
-		if id := acked - i; t.ids[id%int64(len(t.ids))] == id {
+	for i := range coding.MaxRepaired {
+		if t.ids.has(acked - int64(i)) {
 			repaired |= 1 << i
 		}
 	}
@@ -44,12 +50,11 @@ func (t *telling) told(acked int64) (repaired uint32) {
 // toldRepaired notes what the header h says in its trailer.
 func (c *Conn) toldRepaired(h *packetnotify.Header, t *coding.Trailer) {
 	for left := t.Repaired; left != 0; left &= left - 1 {
-		id := c.notify.AckedID(h) - int64(bits.TrailingZeros32(left))
-		c.coder.repaired[id&int64(len(c.coder.repaired)-1)] = id
+		c.coder.repaired.add(c.notify.AckedID(h) - int64(bits.TrailingZeros32(left)))
 	}
 }
 
 // wasRepaired reports whether the peer said of our packet that it was lost and repaired.
 func (k *coder) wasRepaired(id int64) bool {
-	return k != nil && k.repaired[id&int64(len(k.repaired)-1)] == id
+	return k != nil && k.repaired.has(id)
 }
