@@ -20,6 +20,9 @@ import (
 // A symbol is as long as the longest packet that it covers. So what a tick sends leaves in up to five packets when it is a fifth more than usual: the mean of the
 // last 16 ticks or so. Losses in bursts are the exception, as such packets would be lost together.
 //
+// Where more than a fifth has been lost for 10 s, and symbols didn't repair it all, some packets leave without symbols, to see whether these fill the path. Where only packets with symbols get lost, none
+// leave for a minute.
+//
 // Coding takes 40 bytes of each packet. Config.MaxMemory must be at least eight times the memory that both directions need: 600 kB with
 // packets of 1024 bytes.
 type Coding struct {
@@ -77,6 +80,7 @@ type coder struct {
 	alone     bool            // the packet under construction is for symbols alone
 	lengths   lengths
 	queue     pathQueue
+	blame     blame
 	repaired  lastIDs // ours that the peer repaired
 
 	// What is received.

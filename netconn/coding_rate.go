@@ -51,10 +51,10 @@ func (q *pathQueue) grown() bool {
 }
 
 // repairs is how many symbols each packet with bunches gets now. Loss that comes with a growing queue is congestion, to which
-// symbols would only add.
+// symbols would only add; so is loss that comes with the symbols.
 func (c *Conn) repairs() float64 {
 	k := c.coder
-	if k.queue.grown() {
+	if k.queue.grown() || k.blame.leaveOut(c.notify.OutID()) {
 		return 0
 	}
 	if !k.cfg.Adaptive {

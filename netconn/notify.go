@@ -161,13 +161,21 @@ func (f *fates) PacketAcked(id int64) {
 		c.coder.queue.sample(c.now, rtt, loss)
 	}
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
-	c.rates.loss(lost)
+	c.pathLost(id, lost, lost)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)
 		c.channels.Acked(n.ch, n.seq, id)
 	}
 	c.settle(p.notes, id, true)
+}
+
+// pathLost notes whether the path lost packet id, and whether the peer repaired it.
+func (c *Conn) pathLost(id int64, lost, repaired bool) {
+	c.rates.loss(lost)
+	if c.coder != nil {
+		c.coder.blame.fate(c.now, id, c.notify.OutID(), lost, repaired, c.rates.lossRate)
+	}
 }
 
 // settle tells the handlers of the channels that a packet carried bunches of, and forgets its notes.
@@ -200,7 +208,7 @@ func (f *fates) PacketLost(id int64) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
 	} else {
 		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
-		c.rates.loss(true)
+		c.pathLost(id, true, false)
 		c.losePath(&p)
 	}
 	c.sizeLost(id, &p)
