@@ -126,19 +126,21 @@ func (e *Encoder) Covers(carrier int64, window int) (c Cover, size int) {
 // AppendSymbol appends symbol k of packet carrier, over some packets before it, to dst. c and size are those of Covers.
 func (e *Encoder) AppendSymbol(dst []byte, carrier int64, k int, c Cover, size int) []byte {
 	e.sum.resize(size)
-	clear(e.sum.data)
-	draw, by := newCoefficients(carrier, k), uint8(1)
-	for i := 1; i <= c.reach(); i++ {
-		if i > 1 {
-			by = draw.next()
-		}
-		if c.has(i) {
-			at := (carrier - int64(i)) & (MaxWindow - 1)
-			addProduct(e.sum.data, e.packets[at].data, by)
-			if k == 0 {
-				e.covered[at]++
-			}
+	sum, n := e.sum.data, 0
+	if c.has(1) {
+		n = copy(sum, e.packets[(carrier-1)&(MaxWindow-1)].data)
+	}
+	clear(sum[n:])
+	draw := newCoefficients(carrier, k)
+	for id, older := carrier-2, c>>1; older != 0; id, older = id-1, older>>1 {
+		if by := draw.next(); older.has(1) {
+			addProduct(sum, e.packets[id&(MaxWindow-1)].data, by)
 		}
 	}
-	return append(dst, e.sum.data[:size]...)
+	if k == 0 {
+		for id := carrier - 1; c != 0; id, c = id-1, c>>1 {
+			e.covered[id&(MaxWindow-1)] += uint8(c & 1)
+		}
+	}
+	return append(dst, sum[:size]...)
 }
