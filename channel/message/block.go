@@ -58,6 +58,7 @@ type Blocks struct {
 	oldest    int64          // all blocks below are over, and the peer is told
 	over      [idWindow]byte // of block id, at id%idWindow: 0 while it isn't over, the note to be sent, or told
 	untold    int            // blocks that are over, whose note is to be sent
+	from      int64          // none of them is before it
 	held      int            // bytes
 
 	// Counters is what happened.
@@ -258,16 +259,16 @@ func (b *Blocks) sendNotes() {
 	if b.withdrew = b.withdrew && (len(b.notes) > 0 || b.ch.NumOutRec() > 0); b.withdrew {
 		return // or some other note would never be acked, and the window would stand
 	}
-	for id := b.oldest; b.untold > 0; id++ {
-		kind := b.over[id%idWindow]
-		if kind == 0 || kind == told {
+	for ; b.untold > 0; b.from++ {
+		over := &b.over[b.from%idWindow]
+		if *over == 0 || *over == told {
 			continue
 		}
-		if b.ch.Room() == 0 || b.sendNote(note{kind, id}) != nil {
-			break
+		if b.ch.Room() == 0 || b.sendNote(note{*over, b.from}) != nil {
+			break // and where memory stays full, the next look begins here
 		}
 		b.untold--
-		b.over[id%idWindow] = told
+		*over = told
 	}
 	if len(b.notes) > 0 || b.untold > 0 {
 		b.arm() // where others have filled the connection's memory, no ack of this channel needs to come

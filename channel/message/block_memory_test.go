@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bench/cputime"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -134,6 +135,42 @@ func TestNotesOfBlocksWaitForMemory(t *testing.T) {
 		x.step(16 * time.Millisecond)
 	}
 	require.Equal(t, []int64{0}, sent)
+}
+
+// TestNotesThatWaitCostLittle: a note that waits for memory costs a tick the same, however many ids are before it that aren't over, or were told. A peer can have 800 Blocks wait.
+func TestNotesThatWaitCostLittle(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cost := func(before uint16) time.Duration {
+		x := newTransferIn(t, netsim.Settings{}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) { c.MaxMemory = 1 << 20 })
+		step := func(until time.Duration) {
+			for x.now < until {
+				x.step(16 * time.Millisecond)
+			}
+		}
+		step(time.Second)
+		for id := range before {
+			hear(x.in, id+1, 1, 0, 1) // 0 never comes
+		}
+		step(2 * time.Second)
+		for other, n := x.conns[1].Channel(x.messages.Index()), 1<<20; n > 0; n /= 2 {
+			for other.HoldSent(n) == nil {
+			}
+		}
+		hear(x.in, before+1, 1, 0, 1)
+		best := time.Hour
+		for range 5 {
+			began := cputime.Thread()
+			for range 2000 {
+				x.conns[1].Tick(x.now)
+			}
+			best = min(best, cputime.Thread()-began)
+		}
+		return best
+	}
+	few, many := cost(1), cost(1000)
+	t.Logf("2000 ticks: %v and %v", few, many)
+	require.Less(t, many, 3*few)
 }
 
 // TestBlockWithoutRoomInSmallPackets: so is one whose fragments take several packets, though there is no memory for the parts of one either.

@@ -178,7 +178,9 @@ func (b *Blocks) finish(id int64, kind byte) error {
 		b.advance()
 	default:
 		*over = kind
-		b.untold++
+		if b.untold++; b.untold == 1 || id < b.from {
+			b.from = id
+		}
 		b.sendNotes()
 	}
 	return nil
