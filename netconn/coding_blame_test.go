@@ -63,3 +63,64 @@ func TestSymbolsForMuchLoss(t *testing.T) {
 		require.Greater(t, float64(n.Repairs), 0.9*float64(n.PacketsSent), "%+v", c)
 	}
 }
+
+// TestWhenSymbolsAreSuspected: a look begins once much has been lost for 10 s without a pause, is judged by its own packets behind the first of each block, and comes ever more seldom.
+func TestWhenSymbolsAreSuspected(t *testing.T) {
+	const tick, inFlight = 20 * time.Millisecond, 5
+	var b blame
+	now, id := time.Duration(0), int64(1)
+	var left []bool // of the packets in flight: without symbols
+	// send has packets sent until a time or the beginning of a look, each with its fate by whether it has symbols and its place in its block.
+	send := func(until time.Duration, lost func(symbols bool, at int64) bool) {
+		for first := b.first; now < until && (first != 0 || b.first == 0); id++ {
+			now += tick
+			left = append(left, b.leaveOut(id))
+			if old := id - inFlight; old > 0 {
+				at := int64(-1)
+				if b.first != 0 && old >= b.first {
+					at = (old - b.first) % blockPackets
+				}
+				b.fate(now, old, id+1, lost(!left[old-1], at), false, 0.5)
+			}
+		}
+	}
+	all := func(bool, int64) bool { return true }
+	none := func(bool, int64) bool { return false }
+	symbols := func(has bool, _ int64) bool { return has }
+
+	send(2*time.Second, func(_ bool, _ int64) bool { return id%3 == 0 })
+	require.Zero(t, b.first)
+	send(40*time.Second, none)
+	require.Zero(t, b.since)
+	began := now
+	send(time.Hour, all)
+	require.NotZero(t, b.first)
+	require.InDelta(t, 10, (now - began).Seconds(), 0.2)
+
+	// The first packets of a block don't count. Of the others one is enough.
+	first := b.first
+	send(now+blocksTried*blockPackets*tick+time.Second, func(has bool, at int64) bool {
+		return has && at == blockSkip || !has && at < blockSkip
+	})
+	require.True(t, b.away)
+	require.Zero(t, b.first)
+	require.True(t, b.leaveOut(id))
+	require.GreaterOrEqual(t, id-first, int64(blocksTried*blockPackets))
+	since := now
+
+	// They are looked at again a minute later, and are away again at once if it is still so.
+	send(time.Hour, none)
+	require.InDelta(t, symbolsAway.Seconds(), (now - since).Seconds(), 1.1)
+	send(now+blocksTried*blockPackets*tick+time.Second, symbols)
+	require.True(t, b.away)
+
+	// Where both kinds get lost the look ends with the first block without.
+	send(time.Hour, all)
+	for _, wait := range []float64{20, 40, 80, 160, 240, 240} {
+		began = now
+		send(now+3*blockPackets*tick, all)
+		require.Zero(t, b.first)
+		send(time.Hour, all)
+		require.InDelta(t, wait+2*blockPackets*tick.Seconds(), (now - began).Seconds(), 0.3)
+	}
+}
