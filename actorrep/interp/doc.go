@@ -46,7 +46,8 @@
 //	newest server time that can have arrived  -  lateness  -  reach * interval
 //
 // Lateness covers jitter: of the last 256 arrivals, 99.5 % were no later than this after the fastest. Packets that were held up behind
-// a lost one count each. The interval is how often this actor's values really arrive: the median of its last 9 intervals. So an actor with a low
+// a lost one count each. The interval is how often this actor's values really arrive: the median of its last 9 intervals. Values that
+// come while no interpolated field changes don't count. So an actor with a low
 // UpdateFrequency or little bandwidth is drawn farther in the past. Reach is 1 without loss, 2 from 0.4 % of packets lost on, and 3
 // from 6 % on, so that at most 0.4 % of draws find a value missing.
 //

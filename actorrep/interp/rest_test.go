@@ -41,7 +41,7 @@ func TestSameTime(t *testing.T) {
 	for _, jump := range []uint8{0, 1} {
 		buffer, err := interpolation.NewBuffer(interpolation.BufferConfig[sample]{Lerp: p.between, MaxExtrapolation: -1})
 		require.NoError(t, err)
-		k, n := &track{class: &class{plan: p}, buffer: buffer}, Counters{}
+		k, n := &track{base: &actorrep.Base{}, class: &class{plan: p}, buffer: buffer}, Counters{}
 		at := func(at time.Duration) float64 {
 			s, _ := buffer.At(at)
 			var j jumper

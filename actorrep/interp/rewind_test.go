@@ -106,6 +106,62 @@ func TestRewindSoonAfterSpawn(t *testing.T) {
 	}
 }
 
+// TestOtherValuesSayNothing: values that come while an actor stands, as its health once a second, and those of the player's own actor, which is predicted, say nothing of
+// how often others' places come: an actor that begins to walk, and one that appears, are drawn at once where others are, and the server shows it there.
+func TestOtherValuesSayNothing(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		net := netsim.Settings{Lag: 50 * time.Millisecond}
+		s := newStage(t, 3, net, interp.Config{MaxRewind: time.Second})
+		const stands = 4 * time.Second
+		s.move = func(i int, w *walker, now time.Duration) {
+			if i > 0 || !own {
+				circle(i, w, max(now, stands)-stands)
+			}
+			if i == 0 && (own || now < stands) {
+				w.Other = uint32(now / (500 * time.Millisecond))
+			}
+		}
+		s.spawn(1)
+		v := s.viewers[0]
+		var shots []shot
+		v.draw = func(now time.Duration, v *viewer) {
+			shot := shot{seen: v.in.Seen(), drawn: map[netguid.GUID]vec{}, due: now + net.Lag}
+			v.each(func(w, drawn *walker) {
+				shot.drawn[w.GUID()] = drawn.Pos
+				if w.Role() == actorrep.AutonomousProxy {
+					circle(0, w, now)
+				}
+			})
+			shots = append(shots, shot)
+		}
+		if own {
+			s.actors[0].SetOwner(v.line.Peer)
+			s.actors[0].SetAutonomous(true)
+		}
+		s.run(stands)
+		if own {
+			s.spawn(1)
+		}
+		s.run(time.Second / 2)
+		worst, n, at := 0.0, 0, s.Now
+		for until := s.Now + time.Second; s.Now < until; s.tick() {
+			for ; len(shots) > 0 && shots[0].due <= s.Now; shots = shots[1:] {
+				if shots[0].due < at {
+					continue
+				}
+				w := s.actors[len(s.actors)-1]
+				var past walker
+				require.True(t, s.class.Pose(s.in.Rewind(v.line.Peer, shots[0].seen), w, &past))
+				worst = max(worst, past.Pos.to(shots[0].drawn[w.GUID()]))
+				require.Less(t, w.Pos.to(shots[0].drawn[w.GUID()]), 1.2, "walks at 5 m/s, and is drawn 200 ms late")
+				n++
+			}
+		}
+		require.NotZero(t, n)
+		require.Less(t, worst, 0.02)
+	}
+}
+
 // TestDrawnSoonAfterSpawn: an actor moves on the client as soon as a second value has come, also when the first is late and others are lost: the time in which the
 // server waits for the ack of the first isn't a rest. A tenth of a second after it appeared it is drawn where the server shows it, but where nothing has come yet.
 func TestDrawnSoonAfterSpawn(t *testing.T) {

@@ -110,6 +110,9 @@ func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach floa
 	if gap > longestGap || opening > 0 && !t.opened {
 		return
 	}
+	if *v == t.last || t.base.Role() == actorrep.AutonomousProxy {
+		return // it stood, or is predicted here: others of its values came
+	}
 	t.gaps[t.nGaps%keptGaps] = gap
 	if t.nGaps++; t.nGaps < fewGaps {
 		return
