@@ -9,7 +9,8 @@ import (
 // "shutting down: " and the text given here. A session.Redialer goes on dialing. Tick until Len is 0, then Close. Len is
 // 0 when all clients have been told, also those in their login, and the link has said goodbye to them, which it does
 // 250 ms later than the connection. That takes at most Config.LingerTimeout, and 5 s more for clients that never begin
-// their login:
+// their login. A client whose handshake ends after Shutdown doesn't hold it up: when Close comes before it was told, its
+// dial ends with ErrDenied without a reason, or with ErrNoAnswer:
 //
 //	srv.Shutdown("back in an hour")
 //	for srv.Len() > 0 { ... TickDispatch, TickFlush ... }
