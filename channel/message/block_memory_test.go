@@ -159,9 +159,9 @@ func TestNotesThatWaitCostLittle(t *testing.T) {
 		}
 		hear(x.in, before+1, 1, 0, 1)
 		best := time.Hour
-		for range 5 {
+		for range 3 {
 			began := cputime.Thread()
-			for range 2000 {
+			for range 4000 {
 				x.conns[1].Tick(x.now)
 			}
 			best = min(best, cputime.Thread()-began)
@@ -169,8 +169,8 @@ func TestNotesThatWaitCostLittle(t *testing.T) {
 		return best
 	}
 	few, many := cost(1), cost(1000)
-	t.Logf("2000 ticks: %v and %v", few, many)
-	require.Less(t, many, 3*few)
+	t.Logf("4000 ticks: %v and %v", few, many)
+	require.Less(t, many, 3*few+time.Millisecond) // some clocks are as coarse
 }
 
 // TestBlockWithoutRoomInSmallPackets: so is one whose fragments take several packets, though there is no memory for the parts of one either.
