@@ -43,6 +43,7 @@ func (c *Conn) receivedCoded(p []byte) error {
 		k.peer = k.peer || coding.Marked(p)
 		c.toldRepaired(&h, &t)
 	}
+	k.tell.came(id)
 	if c.notify.Delta(&h) > 0 || c.notify.Late(&h) {
 		c.takeSymbols(id, plain, &t)
 	}
@@ -97,7 +98,7 @@ func (c *Conn) takeRepaired(before int64) {
 			c.takeEarly(r, id, true)
 			continue
 		}
-		k.tell.repaired(id)
+		k.tell.repair(id)
 		h := packetnotify.Header{Seq: seqnum.Packet.Truncate(id), AckedSeq: seqnum.Packet.Truncate(c.notify.OutAckID())}
 		c.receiveInOrder(&r, &h)
 	}

@@ -174,7 +174,7 @@ func TestTailOfNothing(t *testing.T) {
 func TestWhatIsToldOfRepairs(t *testing.T) {
 	var k telling
 	for _, id := range []int64{75, 76, 77, 99, 101} {
-		k.repaired(id)
+		k.repair(id)
 	}
 	for _, c := range []struct {
 		acked int64
@@ -182,7 +182,7 @@ func TestWhatIsToldOfRepairs(t *testing.T) {
 	}{{100, 1<<23 | 1<<1}, {101, 1 | 1<<2}, {109, 1<<8 | 1<<10}, {110, 0}} {
 		require.Equal(t, c.bits, k.told(c.acked), "%d", c.acked)
 	}
-	k.repaired(500)
+	k.repair(500)
 	require.Equal(t, uint32(0), k.told(499), "101 is long forgotten")
 	require.Equal(t, uint32(1), k.told(500))
 	h := codingHand(t)

@@ -14,21 +14,43 @@ type lastIDs [64]int64
 
 func (l *lastIDs) add(id int64)      { l[id&int64(len(l)-1)] = id }
 func (l *lastIDs) has(id int64) bool { return id > 0 && l[id&int64(len(l)-1)] == id }
+func (l *lastIDs) remove(id int64)   { l[id&int64(len(l)-1)] = 0 }
 
-// telling is the packets of the peer that were repaired.
+// telling is the packets of the peer that were repaired. Where the path reorders packets some of them are only late. A packet comes when its repair has been told, so the
+// measured share of late ones isn't told.
 type telling struct {
-	ids    lastIDs
-	newest int64
-	left   int // packets that tell of the newest one
+	repaired lastIDs // those that haven't come
+	late     float64 // the share of them that comes; a moving average over lateSpan
+	owed     float64 // repairs to tell
+	ids      lastIDs // those that are told
+	newest   int64   // of these
+	left     int     // packets that tell of the newest one
 }
 
 // tellTimes is how often a repair is told: a packet that says so may be lost as well.
 const tellTimes = 2
 
-// repaired notes a packet that was repaired.
-func (t *telling) repaired(id int64) {
+// lateSpan is the repairs that late is an average of.
+const lateSpan = 32
+
+// repair notes a packet that was repaired.
+func (t *telling) repair(id int64) {
+	t.repaired.add(id)
+	t.late -= t.late / lateSpan
+	if t.owed += 1 - t.late; t.owed < 1 {
+		return
+	}
+	t.owed--
 	t.ids.add(id)
 	t.newest, t.left = id, tellTimes
+}
+
+// came notes a packet that came, maybe after it was repaired.
+func (t *telling) came(id int64) {
+	if t.repaired.has(id) {
+		t.repaired.remove(id)
+		t.late += 1.0 / lateSpan
+	}
 }
 
 // told is which packets were repaired, as the trailer of a packet has it that acks up to a packet. The peer's controller takes what is told too late, or never, for what arrived.
