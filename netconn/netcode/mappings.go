@@ -167,6 +167,19 @@ func (t *mappings) remove(m *mapping) {
 	without(t.byID, m.clientID, m)
 }
 
+// connected removes the mapping of a client that connects, and older ones of its address and client id: of dials that it has given up. A late response of one would
+// take over its connection.
+func (t *mappings) connected(m *mapping) {
+	for _, o := range slices.Clone(t.byAddr[m.addr]) {
+		if o.clientID == m.clientID {
+			t.remove(o)
+		}
+		if o == m {
+			return
+		}
+	}
+}
+
 // without takes m off the list of a key.
 func without[K comparable](lists map[K][]*mapping, key K, m *mapping) {
 	i := slices.Index(lists[key], m)
