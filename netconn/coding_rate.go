@@ -50,11 +50,11 @@ func (q *pathQueue) grown() bool {
 	return least-q.base > queueGrown+q.base/8
 }
 
-// repairs is how many symbols each packet with bunches gets now. Loss that comes with a growing queue is congestion, to which
+// repairs is how many symbols packet id gets if it has bunches. Loss that comes with a growing queue is congestion, to which
 // symbols would only add; so is loss that comes with the symbols.
-func (c *Conn) repairs() float64 {
+func (c *Conn) repairs(id int64) float64 {
 	k := c.coder
-	if k.queue.grown() || k.blame.leaveOut(c.notify.OutID()) {
+	if k.queue.grown() || k.blame.leaveOut(id) {
 		return 0
 	}
 	if !k.cfg.Adaptive {

@@ -317,17 +317,17 @@ func TestSymbolsForALoss(t *testing.T) {
 	c.coder.cfg = Coding{Repairs: 3, Adaptive: true}
 	for _, v := range []struct{ loss, want float64 }{{0, 0}, {0.0019, 0}, {0.0021, 0.5}, {0.019, 0.5}, {0.021, 1}, {0.069, 1}, {0.071, 2}, {0.24, 2}, {0.26, 3}} {
 		c.rates = rates{lossRate: v.loss}
-		require.Equal(t, v.want, c.repairs(), "%v", v.loss)
+		require.Equal(t, v.want, c.repairs(c.notify.OutID()), "%v", v.loss)
 	}
 	c.coder.cfg.Repairs = 1.5
-	require.Equal(t, 1.5, c.repairs())
+	require.Equal(t, 1.5, c.repairs(c.notify.OutID()))
 	for i := range c.coder.queue.recent { // but none into a queue
 		c.coder.queue.recent[i] = time.Second
 	}
 	c.coder.queue.base, c.coder.queue.n = time.Millisecond, 8
-	require.Zero(t, c.repairs())
+	require.Zero(t, c.repairs(c.notify.OutID()))
 	c.coder.queue.recent[5] = 20 * time.Millisecond
-	require.Equal(t, 1.5, c.repairs(), "the least of the last counts")
+	require.Equal(t, 1.5, c.repairs(c.notify.OutID()), "the least of the last counts")
 
 	c.rates = rates{lossRate: 0.1, afterLoss: 0.2}
 	require.Equal(t, windowAlone, c.codingWindow())

@@ -24,7 +24,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 	}
 	plain := packet[c.cfg.Headroom:]
 	repaired := k.tell.told(c.notify.WrittenAckID())
-	rate, covers, size := c.repairs(), coding.Cover(0), 0
+	rate, covers, size := c.repairs(id), coding.Cover(0), 0
 	if rate == 0 {
 		k.credit, k.uncovered, k.full = 0, 0, false
 	} else {
