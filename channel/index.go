@@ -115,10 +115,10 @@ type strange struct {
 	ahead      []ahead             // indices with bunches taken before their packets' turn
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
 	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
-	later      []func()            // for the next Tick, from first on and then those before it
-	first      int                 // the first behind the last that sent something
-	running    []func()            // those that RunLater runs, and ran of them have been
+	later      []later             // for the next Tick
+	running    []later             // those that RunLater runs, and ran of them have been
 	ran        int
+	least      int64 // what the last one that sent something had sent before: those that had sent less have nothing to send
 }
 
 // maxIgnored bounds Table.ignored. Unreliable bunches on further such channels are refused.

@@ -1,16 +1,24 @@
 package channel
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
+
+// later is a function given to Later.
+type later struct {
+	f    func()
+	sent int64 // bytes, with those before it in whose place it is, and at least Table's least
+}
 
 // Later runs f once, at the beginning of the connection's next Tick. f may use the bandwidth that the game has left in this tick: it is for
-// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that: those behind the last one that has
-// sent something within the bandwidth run first. When the connection ends first, f never runs.
+// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that, in the place of f: those that have sent least run first. When the connection ends first, f never runs.
 func (t *Table) Later(f func()) {
 	if t.strange == nil {
 		t.strange = new(strange)
 	}
 	t.later = true
-	t.strange.later = append(t.strange.later, f)
+	t.strange.later = append(t.strange.later, later{f, t.strange.least})
 }
 
 // RunLater runs the functions given to Later now, unless it has run some since the last Tick. The connection's Tick does that, and package driver before it shares out what
@@ -24,18 +32,25 @@ func (m *Machine) RunLater() {
 
 func (t *Table) runLater() {
 	s := t.strange
-	s.running = append(slices.Delete(s.running, 0, s.ran), s.later[s.first:]...) // those behind one that panicked are left
-	s.running = append(s.running, s.later[:s.first]...)
+	s.running = append(slices.Delete(s.running, 0, s.ran), s.later...) // those behind one that panicked are left
 	clear(s.later)
-	s.later, s.ran, s.first = s.later[:0], 0, 0
+	s.later, s.ran = s.later[:0], 0
+	slices.SortStableFunc(s.running, func(a, b later) int { return cmp.Compare(a.sent, b.sent) })
 	for s.ran < len(s.running) && !t.ended {
-		f := s.running[s.ran]
-		s.running[s.ran] = nil
+		r, known, before := s.running[s.ran], len(s.later), t.conn.Budget()
+		s.running[s.ran].f = nil
 		s.ran++
-		before := t.conn.Budget()
-		if f(); before > 0 && t.conn.Budget() < before {
-			s.first = len(s.later)
+		r.f()
+		if n := before - t.conn.Budget(); n > 0 {
+			s.least = r.sent
+			r.sent += int64(n)
 		}
+		for i := range s.later[known:] {
+			s.later[known+i].sent = r.sent
+		}
+	}
+	for i := range s.later {
+		s.later[i].sent = max(s.later[i].sent, s.least)
 	}
 	t.later = len(s.later) > 0
 }

@@ -36,3 +36,42 @@ func TestLater(t *testing.T) {
 	w.m.Tick(0)
 	w.m.RunLater()
 }
+
+// TestLaterIsFair: functions that have something to send have sent as much each, also where what they may send comes in a rhythm that turns would follow. One that had nothing for a while
+// isn't ahead of the others then.
+func TestLaterIsFair(t *testing.T) {
+	w, _ := newWire(t, true, nil)
+	var sent [3]int
+	may, idle := 0, true
+	for i := range sent {
+		var f func()
+		f = func() {
+			w.table.Later(f)
+			if idle && i == 1 {
+				return
+			}
+			w.spent += may
+			sent[i] += may
+			may = 0
+		}
+		w.table.Later(f)
+	}
+	for _, idle = range []bool{true, false} {
+		sent = [3]int{}
+		for tick := range 3000 {
+			w.spent = 0
+			if may = 1; tick%3 == 0 {
+				may = 200
+			}
+			w.m.RunLater()
+			w.m.Tick(0)
+		}
+		for i, n := range sent {
+			want := 202_000 / 3
+			if idle {
+				want = []int{101_000, 0, 101_000}[i]
+			}
+			require.InDelta(t, want, n, 600, "%v", sent)
+		}
+	}
+}

@@ -55,9 +55,9 @@ func TestLaterKeepsNothing(t *testing.T) {
 	require.Equal(t, 1000, ran)
 	require.Less(t, cap(s.table.strange.later), 10)
 	require.Less(t, cap(s.table.strange.running), 10)
-	for _, list := range [][]func(){s.table.strange.later, s.table.strange.running} {
+	for _, list := range [][]later{s.table.strange.later, s.table.strange.running} {
 		for _, f := range list[:cap(list)] {
-			require.Nil(t, f)
+			require.Nil(t, f.f)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type wire struct {
 	most int
 	// largest is the bits up to which bunches are merged, if it isn't 0.
 	largest int
+	spent   int // of Budget
 	err     error
 	local   bool
 	ended   bool
@@ -61,7 +62,7 @@ func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) MayMerge(bits int) bool          { return w.largest == 0 || bits <= w.largest }
 func (w *wire) IsNetReady() bool                { return true }
 func (w *wire) FreeBits() int                   { return 0 << 13 }
-func (w *wire) Budget() int                     { return 1000 }
+func (w *wire) Budget() int                     { return 1000 - w.spent }
 func (w *wire) Now() time.Duration              { return 0 }
 func (w *wire) IsServer() bool                  { return w.server }
 func (w *wire) AllowOpen(*bunch.In) error       { return nil }
