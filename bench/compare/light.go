@@ -306,6 +306,11 @@ func (c *lightCrowd) load(length time.Duration) error {
 		due := min(total, i+lightTurn, int(time.Since(begin)*time.Duration(perSecond)/time.Second)+1)
 		stamp, sent := uint64(c.now), due-i
 		for ; i < due; i++ {
+			if i%n == 0 { // a client's packets are made in one buffer
+				if err := c.socket.flush(); err != nil {
+					return err
+				}
+			}
 			if err := c.socket.write(i%n, c.clients[i%n].next(c.timeAt, stamp)); err != nil {
 				return err
 			}

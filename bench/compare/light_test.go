@@ -54,7 +54,7 @@ func TestLight(t *testing.T) {
 		n := 0
 		for conn := range d.Conns {
 			n++
-			if k := conn.Counters; k.Stale+k.PacketsLost+k.PacketsMissed+k.BadHandler+k.BadHeader+k.BadBunch > 0 || k.PacketsAcked < 70 {
+			if k := conn.Counters; k.Stale+k.PacketsLost+k.PacketsMissed+k.BadHandler+k.BadHeader+k.BadBunch > 0 || k.PacketsAcked+k.KeepAlives+3 < k.PacketsSent { // of those that come after the last packet of the client nothing is said
 				t.Errorf("%+v", k)
 			}
 		}
