@@ -30,6 +30,7 @@ type spare struct {
 	idle    int           // ticks without senders
 	before  int           // the budget before the game's work of this tick
 	reserve int           // bytes that the game may want in its next tick
+	taken   int           // bytes that senders took before the game's work: above the reserve, but bunches may be larger than that
 	owed    float64       // bytes that senders may send although the game takes all
 	at      time.Duration // of the last tick
 }
@@ -47,7 +48,7 @@ const (
 //
 // send is called in TickFlush when the game has left bandwidth in a tick, and at other times when there is more than the
 // game has used in its last ticks. It is called as often as there is bandwidth; the senders of a connection take turns.
-// When the game uses all bandwidth they get one byte of 16. It isn't called while reliable bunches wait for the packet
+// When the game uses all bandwidth they get one byte of 16. What a call sends beyond the bandwidth that is left is sent before the game's next data. It isn't called while reliable bunches wait for the packet
 // window, or fill half of the memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the
 // goroutine that ticks the driver. SendSpare panics when send is nil.
 func (c *Conn) SendSpare(send func() int) {
@@ -88,6 +89,7 @@ func (c *Conn) serve(limit int) {
 			s.owed -= float64(sent)
 		} else {
 			most -= sent
+			s.taken += sent
 		}
 	}
 }
@@ -118,6 +120,7 @@ func (d *Driver) serveLeft() {
 	}
 	for i := 0; i < len(d.sharing); i++ {
 		d.sharing[i].serve(0)
+		d.sharing[i].spare.taken = 0
 	}
 	kept := d.sharing[:0]
 	for _, c := range d.sharing {
@@ -140,9 +143,9 @@ func (s *spare) measure(c *Conn) {
 	used := s.before - left
 	switch {
 	case s.before <= 0: // the game had nothing to take
-		s.reserve = max(s.reserve, leastSpare)
+		s.reserve = max(s.reserve+s.taken, leastSpare)
 	case left <= 0 && used > 0: // it may have wanted more
-		s.reserve = max(2*used, leastSpare)
+		s.reserve = max(2*used, used+s.taken, leastSpare)
 	default:
 		s.reserve = max(used, s.reserve-(s.reserve+reserveDrop-1)/reserveDrop)
 	}
