@@ -285,7 +285,7 @@ func (s *Server) place(id uint64) (slot int, ok bool) {
 
 func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
 	slot, _ := s.place(ch.clientID) // response has seen to it that there is one
-	s.mappings.connected(m)
+	s.mappings.connected(m, s.cfg.TakeOver)
 	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
 	s.byAddr[m.addr], s.byPath[m.path] = slot, slot
 	if _, held := s.byID[ch.clientID]; held {

@@ -167,11 +167,11 @@ func (t *mappings) remove(m *mapping) {
 	without(t.byID, m.clientID, m)
 }
 
-// connected removes the mapping of a client that connects, and older ones of its address and client id: of dials that it has given up. A late response of one would
-// take over its connection.
-func (t *mappings) connected(m *mapping) {
-	for _, o := range slices.Clone(t.byAddr[m.addr]) {
-		if o.clientID == m.clientID {
+// connected removes the mapping of a client that connects, and older ones of its client id: of dials that it has given up. A late response of one would take over its connection,
+// from another port too where takeOver is set. Otherwise those elsewhere stay, so that their clients are told why they don't get in.
+func (t *mappings) connected(m *mapping, takeOver bool) {
+	for _, o := range slices.Clone(t.byID[m.clientID]) {
+		if takeOver || o.addr == m.addr {
 			t.remove(o)
 		}
 		if o == m {

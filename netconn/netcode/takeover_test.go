@@ -214,31 +214,33 @@ func TestFormerIsHeld(t *testing.T) {
 	join(9, 7, 0)
 }
 
-// TestLateResponseOfAnEarlierDial: a response of a dial that its client has given up, which comes after the client has connected with another token from the same address,
-// doesn't take that connection over.
+// TestLateResponseOfAnEarlierDial: a response of a dial that its client has given up, which comes after the client has connected with another token, from the same address or
+// another one, doesn't take that connection over.
 func TestLateResponseOfAnEarlierDial(t *testing.T) {
-	r := newRig(t, 1, netsim.Settings{}, 4)
-	r.server.cfg.TakeOver = true
-	first := &relay{r: r}
-	c := newClient(t, first)
-	require.NoError(t, c.Connect(0, token(t, 5, nil)))
-	h := r.server.cfg.Handler
-	seen := &capture{ServerHandler: h}
-	r.server.cfg.Handler = seen
-	r.server.Receive(r.now, clientAddr, first.up[0])
-	r.server.cfg.Handler = h
-	c.Receive(r.now, serverAddr, seen.sent[0])
-	late := bytes.Clone(first.up[1])
-	r.now += time.Second
-	require.NoError(t, r.client.Connect(r.now, token(t, 6, nil)))
-	for r.client.State() != Connected {
-		r.step()
+	for _, from := range []netip.AddrPort{clientAddr, addrOf(1)} {
+		r := newRig(t, 1, netsim.Settings{}, 4)
+		r.server.cfg.TakeOver = true
+		first := &relay{r: r}
+		c := newClient(t, first)
+		require.NoError(t, c.Connect(0, token(t, 5, nil)))
+		h := r.server.cfg.Handler
+		seen := &capture{ServerHandler: h}
+		r.server.cfg.Handler = seen
+		r.server.Receive(r.now, from, first.up[0])
+		r.server.cfg.Handler = h
+		c.Receive(r.now, serverAddr, seen.sent[0])
+		late := bytes.Clone(first.up[1])
+		r.now += time.Second
+		require.NoError(t, r.client.Connect(r.now, token(t, 6, nil)))
+		for r.client.State() != Connected {
+			r.step()
+		}
+		r.server.Receive(r.now, from, late)
+		for range 20 {
+			r.step()
+		}
+		require.Equal(t, Connected, r.client.State(), "%v", from)
+		require.EqualValues(t, 1, r.server.Counters.Connected)
+		require.EqualValues(t, 1, r.server.Counters.NotSealed+r.server.Counters.NoMapping)
 	}
-	r.server.Receive(r.now, clientAddr, late)
-	for range 20 {
-		r.step()
-	}
-	require.Equal(t, Connected, r.client.State())
-	require.EqualValues(t, 1, r.server.Counters.Connected)
-	require.EqualValues(t, 1, r.server.Counters.NotSealed+r.server.Counters.NoMapping)
 }
