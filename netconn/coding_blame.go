@@ -20,6 +20,7 @@ type blame struct {
 
 const (
 	muchLost     = 0.2  // repaired or not
+	slowMore     = 0.1  // that the slower average must be above it: its errors are of minutes
 	someLost     = 0.02 // and not repaired: with jitter packets that are only late are repaired as well
 	forAWhile    = 10 * time.Second
 	blockPackets = 32

@@ -46,6 +46,39 @@ func TestSymbolsThatFillThePath(t *testing.T) {
 	}
 }
 
+// TestSymbolsThatFillThePathInWaves: reliable bunches at three quarters of a path that itself loses nothing. What is lost comes in waves, as the rate follows it, so that it never
+// is above a fifth for 10 s, and no look begins.
+func TestSymbolsThatFillThePathInWaves(t *testing.T) {
+	const passes = 100_000
+	for _, repairs := range []float64{0, 3} {
+		way := netsim.Settings{Lag: 30 * time.Millisecond, LagVariance: 5 * time.Millisecond}
+		narrow := way
+		narrow.Bandwidth, narrow.QueueDelay = 8*passes, 20*time.Millisecond
+		l := newLab(t, [2]netsim.Settings{narrow, way}, 372, func(_ int, cfg *Config) {
+			cfg.Coding, cfg.Controller = Coding{Repairs: repairs, Adaptive: true}, adapt()
+		})
+		l.tick, l.fine = 16*time.Millisecond, 2*time.Millisecond
+		l.join()
+		ch := l.open(0)
+		game := func() {
+			for range 2 {
+				if l.conns[0].IsNetReady() && ch.Room() > 8 {
+					_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 560), NoMerge: true, Reliable: true})
+					require.NoError(t, err)
+				}
+			}
+		}
+		l.run(30*time.Second, game)
+		l.offered[0] = 0
+		before := l.conns[0].Counters
+		l.run(time.Minute, game)
+		after := l.conns[0].Counters
+		offered := float64(l.offered[0]) / 60 / passes
+		t.Logf("%v symbols: %.2f times what passes, %.2f lost", repairs, offered, float64(after.PacketsLost+after.PacketsRepaired-before.PacketsLost-before.PacketsRepaired)/float64(after.PacketsSent-before.PacketsSent))
+		require.Less(t, offered, 1.3)
+	}
+}
+
 // TestSymbolsForMuchLoss: where the path itself loses much, or all now and then, symbols leave as before; so they do where jitter has them repair packets that are only late.
 func TestSymbolsForMuchLoss(t *testing.T) {
 	for seed, c := range []struct {

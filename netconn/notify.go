@@ -174,7 +174,8 @@ func (f *fates) PacketAcked(id int64) {
 func (c *Conn) pathLost(id int64, lost, repaired bool) {
 	c.rates.loss(lost)
 	if c.coder != nil {
-		c.coder.blame.fate(c.now, id, c.notify.OutID(), lost, repaired, c.rates.lossRate)
+		seen := max(c.rates.lossRate, c.rates.slowLoss-slowMore) // what comes in waves is never much for long
+		c.coder.blame.fate(c.now, id, c.notify.OutID(), lost, repaired, seen)
 	}
 }
 
