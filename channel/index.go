@@ -119,6 +119,7 @@ type strange struct {
 	running    []later             // those that RunLater runs, and ran of them have been
 	ran        int
 	least      int64 // what the last one that sent something had sent before: those that had sent less have nothing to send
+	others     int64 // what those given by no other have sent together, and at least least
 }
 
 // maxIgnored bounds Table.ignored. Unreliable bunches on further such channels are refused.

@@ -8,17 +8,19 @@ import (
 // later is a function given to Later.
 type later struct {
 	f    func()
-	sent int64 // bytes, with those before it in whose place it is, and at least Table's least
+	sent int64 // bytes, by all in its place, and at least strange's least
+	own  bool  // the place is that of a function before it
 }
 
 // Later runs f once, at the beginning of the connection's next Tick. f may use the bandwidth that the game has left in this tick: it is for
-// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that, in the place of f: those that have sent least run first. When the connection ends first, f never runs.
+// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that, in the place of f; those given by no other have one
+// place together. The places that have sent least run first. When the connection ends first, f never runs.
 func (t *Table) Later(f func()) {
 	if t.strange == nil {
 		t.strange = new(strange)
 	}
 	t.later = true
-	t.strange.later = append(t.strange.later, later{f, t.strange.least})
+	t.strange.later = append(t.strange.later, later{f: f, sent: max(t.strange.others, t.strange.least)})
 }
 
 // RunLater runs the functions given to Later now, unless it has run some since the last Tick. The connection's Tick does that, and package driver before it shares out what
@@ -43,10 +45,12 @@ func (t *Table) runLater() {
 		r.f()
 		if n := before - t.conn.Budget(); n > 0 {
 			s.least = r.sent
-			r.sent += int64(n)
+			if r.sent += int64(n); !r.own {
+				s.others = max(s.others, s.least) + int64(n)
+			}
 		}
 		for i := range s.later[known:] {
-			s.later[known+i].sent = r.sent
+			s.later[known+i].sent, s.later[known+i].own = r.sent, true
 		}
 	}
 	for i := range s.later {

@@ -75,3 +75,35 @@ func TestLaterIsFair(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterFromOutside: functions that are given anew in each tick, not by one that runs, and take all that they find, have a share as one that calls Later itself. They keep none waiting, nor
+// does it them.
+func TestLaterFromOutside(t *testing.T) {
+	w, _ := newWire(t, true, nil)
+	var sent [3]int
+	may := 0
+	take := func(i int) {
+		w.spent += may
+		sent[i] += may
+		may = 0
+	}
+	for i := range 2 {
+		var f func()
+		f = func() {
+			w.table.Later(f)
+			take(i)
+		}
+		w.table.Later(f)
+	}
+	for tick := range 3000 {
+		if w.spent, may = 0, 1; tick%3 == 0 {
+			may = 200
+		}
+		w.table.Later(func() { take(2) })
+		w.m.RunLater()
+		w.m.Tick(0)
+	}
+	for _, n := range sent {
+		require.InDelta(t, 202_000/3, n, 600, "%v", sent)
+	}
+}
