@@ -144,14 +144,15 @@ func (s *spare) measure(c *Conn) {
 	switch {
 	case s.before <= 0: // the game had nothing to take
 		s.reserve = max(s.reserve+s.taken, leastSpare)
-	case left <= 0 && used > 0: // it may have wanted more
-		s.reserve = max(2*used, used+s.taken, leastSpare)
+	case left <= 0 && used > 0: // it may have wanted more, of what others took or a debt left too
+		s.reserve = max(s.reserve, 2*used+s.taken, leastSpare)
 	default:
 		s.reserve = max(used, s.reserve-(s.reserve+reserveDrop-1)/reserveDrop)
 	}
 	if at := c.driver.latest; at > s.at {
 		if left <= 0 {
-			s.owed = min(s.owed+c.Stats().Rates.OutBytes/owedPart*(at-s.at).Seconds(), leastSpare)
+			part := c.Stats().Rates.OutBytes / owedPart * (at - s.at).Seconds()
+			s.owed = min(s.owed+part, leastSpare+part)
 		}
 		s.at = at
 	}

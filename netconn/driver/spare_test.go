@@ -92,3 +92,114 @@ func TestSpareLeavesTheGame(t *testing.T) {
 		require.Greater(t, others, int(rate/4*300*w.tick.Seconds()))
 	}
 }
+
+// TestSpareLeavesTheGameItsPart: a game that wants a part of the bandwidth has it, whatever bunches others send: larger than what a tick brings, or just above what it leaves.
+func TestSpareLeavesTheGameItsPart(t *testing.T) {
+	for _, c := range []struct {
+		rate     int
+		tick     time.Duration
+		size     int
+		part     float64
+		reliable bool
+	}{{300_000, 5 * time.Millisecond, 4000, 0.3, false}, {300_000, 8 * time.Millisecond, 4000, 0.2, true}, {600_000, 8 * time.Millisecond, 4000, 0.2, false}, {20_000, 250 * time.Millisecond, 4000, 0.7, true}} {
+		name := bunch.Name{Text: "Data"}
+		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
+		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = c.rate, c.rate, c.rate
+		w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
+		client := w.dial(cfg)
+		w.until("joined", func() bool { return client.joined })
+		w.tick = c.tick
+		conn := client.Server()
+		var chs [2]*channel.Channel
+		for i := range chs {
+			ch, err := conn.Open(name, channel.Nop{})
+			require.NoError(t, err)
+			_, err = ch.SendBunch(&bunch.Out{Reliable: true})
+			require.NoError(t, err)
+			chs[i] = ch
+		}
+		for range 100 {
+			w.step()
+		}
+		wanted, had, others, longest := 0, 0, 0, 0
+		var game func()
+		game = func() {
+			client.BeforeFlush(game)
+			wanted += int(float64(c.rate) * c.part * c.tick.Seconds())
+			for had < wanted && conn.IsNetReady() {
+				_, err := chs[0].SendBunch(&bunch.Out{Data: make([]byte, 140), StayUnreliable: true})
+				require.NoError(t, err)
+				had += 150
+			}
+			longest = max(longest, wanted-had)
+		}
+		game()
+		conn.SendSpare(func() int {
+			if chs[1].Room() == 0 {
+				return 0
+			}
+			_, err := chs[1].SendBunch(&bunch.Out{Data: make([]byte, c.size), Reliable: c.reliable, StayUnreliable: !c.reliable, NoMerge: true})
+			require.NoError(t, err)
+			others += c.size
+			return c.size
+		})
+		for range 300 {
+			w.step()
+		}
+		t.Logf("%+v: the game has %d B of %d, and waits for %d at most; others have %d", c, had, wanted, longest, others)
+		require.Less(t, longest, 2*(c.size+int(float64(c.rate)*c.tick.Seconds())), "%+v", c)
+		require.Greater(t, float64(others), 0.5*(1-c.part)*float64(c.rate)*300*c.tick.Seconds(), "%+v", c)
+	}
+}
+
+// TestSpareOfAGameThatTakesAll: others have a sixteenth, however fast the connection is, however long ticks are, and however little a call sends.
+func TestSpareOfAGameThatTakesAll(t *testing.T) {
+	for _, c := range []struct {
+		rate int
+		tick time.Duration
+		size int
+	}{{300_000, 16 * time.Millisecond, 900}, {1_000_000, 33 * time.Millisecond, 900}, {1_000_000, 16 * time.Millisecond, 200}} {
+		name := bunch.Name{Text: "Data"}
+		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
+		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = c.rate, c.rate, c.rate
+		w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
+		client := w.dial(cfg)
+		w.until("joined", func() bool { return client.joined })
+		w.tick = c.tick
+		conn := client.Server()
+		ch, err := conn.Open(name, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Reliable: true})
+		require.NoError(t, err)
+		for range 50 {
+			w.step()
+		}
+		others, begun, before := 0, 0, uint64(0)
+		send := func(n int) {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, n), StayUnreliable: true})
+			require.NoError(t, err)
+		}
+		var game func()
+		game = func() {
+			client.BeforeFlush(game)
+			for conn.IsNetReady() {
+				send(500)
+			}
+		}
+		game()
+		conn.SendSpare(func() int {
+			send(c.size)
+			others += c.size
+			return c.size
+		})
+		for i := range 170 {
+			if i == 70 {
+				begun, before = others, conn.Counters.BytesSent
+			}
+			w.step()
+		}
+		share := float64(others-begun) / float64(conn.Counters.BytesSent-before)
+		t.Logf("%+v: 1/%.1f", c, 1/share)
+		require.InDelta(t, 1.0/owedPart, share, 0.01, "%+v", c)
+	}
+}
