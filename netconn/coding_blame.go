@@ -1,9 +1,12 @@
 package netconn
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // Whether symbols cause the loss that they are sent for. On a narrow path whose queue is too short to be measured they would overflow it. So where much has been lost for a while that
-// symbols don't repair, every other block of packets leaves without symbols. Where each block with symbols loses more than any without, symbols stay away for a minute, and then
+// symbols don't repair, half of the blocks of packets leave without symbols. Where each block with symbols loses more than any without, symbols stay away for a minute, and then
 // it is tried again. Otherwise it is tried again ever more seldom: each time costs a path that does lose much some packets' symbols.
 
 type blame struct {
@@ -33,8 +36,11 @@ const (
 
 // leaveOut reports whether a packet leaves without symbols.
 func (b *blame) leaveOut(id int64) bool {
-	return b.away || b.first != 0 && (id-b.first)/blockPackets%2 == 1
+	return b.away || b.first != 0 && without((id-b.first)/blockPackets)
 }
+
+// without reports whether a block is one without symbols. Their order (Thue and Morse's) has no period that losses could follow.
+func without(block int64) bool { return bits.OnesCount64(uint64(block))%2 == 1 }
 
 // fate takes the fate of a packet, in their order. next is the packet that leaves next, and loss the average of what was lost, repaired or not.
 func (b *blame) fate(now time.Duration, id, next int64, lost, repaired bool, loss float64) {
@@ -68,7 +74,7 @@ func (b *blame) fate(now time.Duration, id, next int64, lost, repaired bool, los
 
 // compare counts a block that is over, and judges as soon as it can.
 func (b *blame) compare(now time.Duration, block int64) {
-	if block%2 == 0 {
+	if !without(block) {
 		b.least = min(b.least, b.lost)
 	} else {
 		b.most = max(b.most, b.lost)

@@ -157,3 +157,18 @@ func TestWhenSymbolsAreSuspected(t *testing.T) {
 		require.InDelta(t, wait+2*blockPackets*tick.Seconds(), (now - began).Seconds(), 0.3)
 	}
 }
+
+// TestSymbolsWhereLossIsPeriodic: a path that is dark for 0.3 s of each second, or of about as long as two blocks of packets take, keeps its symbols.
+func TestSymbolsWhereLossIsPeriodic(t *testing.T) {
+	for seed := range uint64(2) {
+		period := []time.Duration{time.Second, 1067 * time.Millisecond}[seed%2]
+		l, game := talkingLab(t, seed, netsim.Settings{Lag: 30 * time.Millisecond, Loss: 5}, func(_ int, cfg *Config) { cfg.Coding, cfg.ReorderWindow = Coding{Repairs: 1}, 0 })
+		l.lose[0] = func([]byte) bool {
+			return (l.now+time.Duration(seed)*250*time.Millisecond)%period < 300*time.Millisecond
+		}
+		l.run(90*time.Second, game)
+		n := l.conns[0].Counters
+		t.Logf("%v, seed %d: %.2f symbols a packet", period, seed, float64(n.Repairs)/float64(n.PacketsSent))
+		require.Greater(t, float64(n.Repairs), 0.9*float64(n.PacketsSent), "%v, seed %d", period, seed)
+	}
+}
