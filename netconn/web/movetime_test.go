@@ -338,7 +338,11 @@ func TestPromptMoves(t *testing.T) {
 			f()
 			close(done)
 		})
-		<-done
+		select {
+		case <-done:
+		case err := <-ended:
+			require.FailNow(t, "the driver has ended", "%v: %v; %+v", err, l, m.ended)
+		}
 	}
 	want := texts()
 	for i := range 3 {
