@@ -48,9 +48,10 @@ const (
 //
 // send is called in TickFlush when the game has left bandwidth in a tick, and at other times when there is more than the
 // game has used in its last ticks. It is called as often as there is bandwidth; the senders of a connection take turns.
-// When the game uses all bandwidth they get one byte of 16. What a call sends beyond the bandwidth that is left is sent before the game's next data. It isn't called while reliable bunches wait for the packet
-// window, or fill half of the memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the
-// goroutine that ticks the driver. SendSpare panics when send is nil.
+// When the game uses all bandwidth they get one byte of 16. What a call sends beyond the bandwidth that is left is sent
+// before the game's next data. It isn't called while reliable bunches wait for the packet window, or fill half of the
+// memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the goroutine that ticks the driver.
+// SendSpare panics when send is nil.
 func (c *Conn) SendSpare(send func() int) {
 	if send == nil {
 		panic("driver: SendSpare needs a function")

@@ -39,24 +39,31 @@ func TestLaterBeforeSpare(t *testing.T) {
 	require.Equal(t, 3, runs, "once a tick")
 }
 
+// newSharing is a client with two open channels, one for its game and one for others, and so many bytes a second.
+func newSharing(t *testing.T, rate int, tick time.Duration) (w *town, c *townClient, chs [2]*channel.Channel) {
+	name := bunch.Name{Text: "Data"}
+	cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
+	cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = rate, rate, rate
+	w = newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
+	c = w.dial(cfg)
+	w.until("joined", func() bool { return c.joined })
+	w.tick = tick
+	for i := range chs {
+		ch, err := c.Server().Open(name, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Reliable: true})
+		require.NoError(t, err)
+		chs[i] = ch
+	}
+	return w, c, chs
+}
+
 // TestSpareLeavesTheGame: a game that wants half of the bandwidth has it but for what one bunch of others takes; these have most of the rest.
 func TestSpareLeavesTheGame(t *testing.T) {
 	const rate = 300_000
 	for _, size := range []int{500, 3000, 4000, 20_000} {
-		name := bunch.Name{Text: "Data"}
-		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
-		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = rate, rate, rate
-		w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
-		w.tick = 33 * time.Millisecond
-		c := w.dial(cfg)
-		w.until("joined", func() bool { return c.joined })
+		w, c, chs := newSharing(t, rate, 33*time.Millisecond)
 		conn := c.Server()
-		var chs [2]*channel.Channel
-		for i := range chs {
-			ch, err := conn.Open(name, channel.Nop{})
-			require.NoError(t, err)
-			chs[i] = ch
-		}
 		wanted, had, others, longest := 0, 0, 0, 0
 		var game func()
 		game = func() {
@@ -102,22 +109,8 @@ func TestSpareLeavesTheGameItsPart(t *testing.T) {
 		part     float64
 		reliable bool
 	}{{300_000, 5 * time.Millisecond, 4000, 0.3, false}, {300_000, 8 * time.Millisecond, 4000, 0.2, true}, {600_000, 8 * time.Millisecond, 4000, 0.2, false}, {20_000, 250 * time.Millisecond, 4000, 0.7, true}} {
-		name := bunch.Name{Text: "Data"}
-		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
-		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = c.rate, c.rate, c.rate
-		w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
-		client := w.dial(cfg)
-		w.until("joined", func() bool { return client.joined })
-		w.tick = c.tick
+		w, client, chs := newSharing(t, c.rate, c.tick)
 		conn := client.Server()
-		var chs [2]*channel.Channel
-		for i := range chs {
-			ch, err := conn.Open(name, channel.Nop{})
-			require.NoError(t, err)
-			_, err = ch.SendBunch(&bunch.Out{Reliable: true})
-			require.NoError(t, err)
-			chs[i] = ch
-		}
 		for range 100 {
 			w.step()
 		}
@@ -159,18 +152,8 @@ func TestSpareOfAGameThatTakesAll(t *testing.T) {
 		tick time.Duration
 		size int
 	}{{300_000, 16 * time.Millisecond, 900}, {1_000_000, 33 * time.Millisecond, 900}, {1_000_000, 16 * time.Millisecond, 200}} {
-		name := bunch.Name{Text: "Data"}
-		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}}
-		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = c.rate, c.rate, c.rate
-		w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, cfg)
-		client := w.dial(cfg)
-		w.until("joined", func() bool { return client.joined })
-		w.tick = c.tick
-		conn := client.Server()
-		ch, err := conn.Open(name, channel.Nop{})
-		require.NoError(t, err)
-		_, err = ch.SendBunch(&bunch.Out{Reliable: true})
-		require.NoError(t, err)
+		w, client, chs := newSharing(t, c.rate, c.tick)
+		conn, ch := client.Server(), chs[0]
 		for range 50 {
 			w.step()
 		}
