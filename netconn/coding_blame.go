@@ -34,6 +34,15 @@ const (
 	longestWait  = 4 * time.Minute
 )
 
+// pathLost notes whether the path lost packet id, and whether the peer repaired it.
+func (c *Conn) pathLost(id int64, lost, repaired bool) {
+	c.rates.loss(lost)
+	if c.coder != nil {
+		seen := max(c.rates.lossRate, c.rates.slowLoss-slowMore) // what comes in waves is never much for long
+		c.coder.blame.fate(c.now, id, c.notify.OutID(), lost, repaired, seen)
+	}
+}
+
 // leaveOut reports whether a packet leaves without symbols.
 func (b *blame) leaveOut(id int64) bool {
 	return b.away || b.first != 0 && without((id-b.first)/blockPackets)

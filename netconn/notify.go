@@ -170,15 +170,6 @@ func (f *fates) PacketAcked(id int64) {
 	c.settle(p.notes, id, true)
 }
 
-// pathLost notes whether the path lost packet id, and whether the peer repaired it.
-func (c *Conn) pathLost(id int64, lost, repaired bool) {
-	c.rates.loss(lost)
-	if c.coder != nil {
-		seen := max(c.rates.lossRate, c.rates.slowLoss-slowMore) // what comes in waves is never much for long
-		c.coder.blame.fate(c.now, id, c.notify.OutID(), lost, repaired, seen)
-	}
-}
-
 // settle tells the handlers of the channels that a packet carried bunches of, and forgets its notes.
 func (c *Conn) settle(notes int32, id int64, arrived bool) {
 	if notes > 0 {
