@@ -162,13 +162,18 @@ func (p *tcpProxy) accept(ln net.Listener) {
 func (p *tcpProxy) addr() string { return p.ln.Addr().String() }
 
 // reset ends all connections as a router does that has forgotten them.
-func (p *tcpProxy) reset() {
+func (p *tcpProxy) reset() { p.end(0) }
+
+// restart ends them as a proxy does that restarts: in order, and without a WebSocket's close frame.
+func (p *tcpProxy) restart() { p.end(-1) }
+
+func (p *tcpProxy) end(linger int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
 		c.cut.Store(true)
 		for _, end := range c.ends {
-			_ = end.SetLinger(0)
+			_ = end.SetLinger(linger)
 			_ = end.Close()
 		}
 	}

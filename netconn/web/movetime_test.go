@@ -41,7 +41,7 @@ func TestMovesWhenItCan(t *testing.T) {
 	m.cfg.Ways = []Way{WebSocket}
 	p, l, _ := m.join(7)
 	again := m.tcp.refuse(t)
-	m.tcp.reset()
+	m.tcp.restart()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 		m.tick()
 	}

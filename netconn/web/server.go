@@ -139,6 +139,7 @@ type peer struct {
 	written  atomic.Int64 // when the driver wrote to it last, as Server.now
 	why      atomic.Pointer[error]
 	done     func()
+	heard    chan struct{} // closed when nothing is received any more
 	ended    chan struct{}
 	once     sync.Once
 
@@ -195,7 +196,7 @@ func (s *Server) OnArrival(f func()) {
 }
 
 // Tell connects the Server with the driver that it is a socket of. Call it after driver.Listen. Then a connection ends at once when its session was closed, as
-// by a player who closes the page, and 5 s after its session broke. Meanwhile, and whenever its path dies, it can move to another session: see
+// by a player who closes the page, and 5 s after its session ended without a word. Meanwhile, and whenever its path dies, it can move to another session: see
 // LadderConfig.Token. Without Tell connections don't move, and a player who has gone stays until driver.Config.Timeout.
 func (s *Server) Tell(d *driver.Driver) {
 	s.mu.Lock()
@@ -427,7 +428,7 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 
 // begin makes a peer of a session. done is called at its end.
 func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
-	p := &peer{done: done, remote: remote.Addr(), way: way, link: l, out: mailbox.NewOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
+	p := &peer{done: done, remote: remote.Addr(), way: way, link: l, out: mailbox.NewOutbox(s.cfg.SendBuffer), heard: make(chan struct{}), ended: make(chan struct{})}
 	s.mu.Lock()
 	if s.done {
 		s.mu.Unlock()
@@ -459,6 +460,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 // receive passes on what a peer sends.
 func (s *Server) receive(p *peer) {
 	defer s.wg.Done()
+	defer close(p.heard)
 	moved := false
 	for {
 		d, err := p.link.receive(s.in)
@@ -546,6 +548,12 @@ func (s *Server) sendAll(p *peer, room []byte) []byte {
 			continue
 		}
 		if err != nil {
+			if err != errSlow { // the half that receives has the peer's words
+				select {
+				case <-p.heard:
+				case <-time.After(closeTime):
+				}
+			}
 			s.end(p, err)
 			return room
 		}

@@ -5,7 +5,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net/netip"
 	"time"
@@ -163,12 +162,13 @@ func (s *Server) parts(p *peer, now time.Duration) bool {
 	return false
 }
 
-// broke reports whether a session ended without a word of either end.
+// broke reports whether a session ended without a word of either end. A WebSocket that ends without a close frame did: a proxy that restarts ends one so, and
+// the reader of one that was reset finds its end when the writer has heard of the reset.
 func broke(why error) bool {
 	var said *webtransport.SessionError
 	var over *http3.Error // the connection's, which often comes before the session's
 	switch {
-	case errors.As(why, &said), errors.As(why, &over) && over.Remote, websocket.CloseStatus(why) != -1, errors.Is(why, io.EOF), errors.Is(why, context.Canceled):
+	case errors.As(why, &said), errors.As(why, &over) && over.Remote, websocket.CloseStatus(why) != -1, errors.Is(why, context.Canceled):
 		return false
 	}
 	for _, own := range []error{errText, errLong, errUnanswered, errIdle, errCrowded, errClosing, errNoPath, errUntold, errMoved} {
