@@ -121,8 +121,21 @@ func (s *netcodeServer) SendUnsealed(to netip.AddrPort, p []byte, with sealing.S
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 	if c := s.join(slot, info.Addr, netcode.Headroom, netcode.Tailroom); c != nil {
 		c.clientID, c.userData = info.ID, *info.UserData
-		c.settle = func() { s.m.Settle(s.at, slot) }
+		c.settle = func() { s.settle(slot) }
 		c.start()
+	}
+}
+
+// settle ends the former connection of the client in slot. It keeps its own slot until the link's goodbye can't overtake any more why it ends.
+func (s *netcodeServer) settle(slot int) {
+	former, ok := s.m.Former(slot)
+	if !ok || s.conns[former] == nil {
+		return
+	}
+	c := s.conns[former]
+	c.replaced(s.at)
+	if !c.parted {
+		c.parted, c.partedAt, s.parts = true, s.at, true
 	}
 }
 

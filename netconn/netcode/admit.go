@@ -261,6 +261,9 @@ const askEvery = sendInterval / 2
 // isn't settled.
 func (s *Server) makeRoom(now time.Duration, former int, from netip.AddrPort) {
 	id := s.slots[former].id
+	if _, ok := s.unsettled[id]; ok && s.keeper != nil {
+		s.keeper.Release(former) // if it has ended, the other one has its place
+	}
 	if next, ok := s.unsettled[id]; ok {
 		s.replace(now, next, Replaced)
 	}

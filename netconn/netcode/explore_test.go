@@ -102,7 +102,9 @@ func (e *explored) Connected(slot int, info ClientInfo) {
 	require.NotContains(e.t, e.slots, slot, "%v", e)
 	e.slots[slot] = info
 	if e.cfg.HoldFormer && e.rng.IntN(2) == 0 {
-		e.server.Settle(e.now, slot)
+		if former, ok := e.server.Former(slot); ok {
+			e.server.Disconnect(e.now, former)
+		}
 	}
 }
 func (e *explored) Disconnected(slot int, _ Reason) {

@@ -95,9 +95,9 @@ type ServerConfig struct {
 	// Replaced. So a client that crashed or changed networks needn't wait for a timeout. Default false, as in the reference: the new
 	// connection is denied with AlreadyConnected.
 	TakeOver bool
-	// HoldFormer keeps the former connection of a TakeOver until Settle is called for the new one, because a login of the caller's may still
-	// refuse the new one. A former connection from the same address is replaced at once all the same. While both exist one of them has a slot
-	// number of Slots or above, and keeps it. Default false.
+	// HoldFormer keeps the former connection of a TakeOver until the caller disconnects it, because a login of the caller's may still refuse
+	// the new one: see Server.Former. A former connection from the same address is replaced at once all the same. While both exist one of
+	// them has a slot number of Slots or above, and keeps it. Default false.
 	HoldFormer bool
 	// Admit is called before a client that has answered its challenge gets a slot, also for a TakeOver. After Wait the client gets no answer,
 	// and Admit is called again for its later packets: ten times a second, and at most 20 times a second whatever the client sends. After Refuse
@@ -364,16 +364,17 @@ func (s *Server) remove(slot int) {
 	delete(s.byID, c.id)
 }
 
-// Settle ends the former connection that HoldFormer has kept for the client in slot: it ends as Replaced, and the client stays in its own
-// slot. It does nothing when none was kept.
-func (s *Server) Settle(now time.Duration, slot int) {
+// Former returns the slot of the connection that HoldFormer keeps for the client in slot. ok is false when there is none. Once it is disconnected
+// the client in slot is the only one of its id.
+func (s *Server) Former(slot int) (former int, ok bool) {
 	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
-		return
+		return 0, false
 	}
 	id := s.slots[slot].id
-	if next, ok := s.unsettled[id]; ok && next == slot {
-		s.replace(now, s.byID[id], Replaced)
+	if next, ok := s.unsettled[id]; !ok || next != slot {
+		return 0, false
 	}
+	return s.byID[id], true
 }
 
 func (s *Server) keepAlive(now time.Duration, slot int) {

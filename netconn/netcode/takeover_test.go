@@ -180,7 +180,9 @@ func TestFormerIsHeld(t *testing.T) {
 	settle := func(slot int, gone ...Reason) {
 		t.Helper()
 		l.down.gone = nil
-		l.server.Settle(l.now, slot)
+		if former, ok := l.server.Former(slot); ok {
+			l.server.Disconnect(l.now, former)
+		}
 		require.Equal(t, gone, l.down.gone)
 	}
 	join(1, 99, 0)
@@ -190,10 +192,10 @@ func TestFormerIsHeld(t *testing.T) {
 	join(5, 6, 2)
 	join(9, 7, -1)
 	settle(0)
-	settle(3, Replaced)
+	settle(3, Kicked)
 	settle(3)
 	join(10, 6, 5)
-	settle(5, Replaced)
+	settle(5, Kicked)
 	join(9, 7, -1) // there are slots, but their places are those of 3 and 5
 	join(6, 99, 0)
 	join(6, 99, 0, Replaced)
@@ -204,12 +206,12 @@ func TestFormerIsHeld(t *testing.T) {
 	join(8, 99, 3)
 	join(7, 99, 0, Replaced, Replaced) // the one that wasn't settled, and the former one at the same address
 	join(1, 99, 3)
-	settle(3, Replaced)
+	settle(3, Kicked)
 	join(2, 99, 0)
 	for _, slot := range []int{-1, 4, 6} {
 		settle(slot) // nobody is there
 	}
-	settle(0, Replaced)
+	settle(0, Kicked)
 	leave(0)
 	join(9, 7, 0)
 }
