@@ -13,8 +13,9 @@ import (
 // of 4 bytes when the connection begins, and use it from then on. It is for links without packet handlers, and not for Unreal's protocols.
 // The zero value is off.
 //
-// Symbols are sent in the unused room of packets, or in packets of their own when the covered packets are too large for that. They use the
-// part of the controller's budget that nothing else needs. While the next symbol may repair missing packets, the packets after them are held
+// Symbols are sent in the unused room of packets, or in packets of their own when the covered packets are too large for that. Reliable
+// bunches that wait come before them. They use the controller's budget while there is any, so Conn.IsNetReady refuses the bunches of a game
+// that needs more than 1/(1+Repairs) of it, and data that can wait, such as blocks, comes after them. While the next symbol may repair missing packets, the packets after them are held
 // back for the usual time between two symbols, at most 50 ms, whatever Config.ReorderWindow is. Their reliable bunches aren't held back.
 //
 // A symbol is as long as the longest packet that it covers. So what a tick sends leaves in up to five packets when it is a fifth more than usual: the mean of the

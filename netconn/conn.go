@@ -23,6 +23,7 @@ type Conn struct {
 	path     *path   // nil until a packet is lost
 	search   *search // nil until a packet is full
 	coder    *coder  // nil without coding
+	reserve  reserve
 	rtt      rtt
 	closer   closer
 	sentPackets
@@ -165,9 +166,11 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.endPanicked(); c.Closed() {
 		return
 	}
+	left := c.Budget()
 	if c.channels.RunLater(); c.Closed() {
 		return
 	}
+	later := left - c.Budget()
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
 	if c.checkTimeouts(); c.Closed() {
@@ -188,6 +191,7 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.flow.timeSensitive || c.acksDue() || c.keepAliveDue() {
 		c.FlushNet()
 	}
+	c.reserve.tick(c.now, later, left <= 0)
 	c.sendEmpty()
 	c.probePath()
 	if c.coder != nil {

@@ -142,13 +142,15 @@ func (c *Conn) closeWhenDrained() {
 // closesControl reports whether there is a channel 0 to close, or one can be opened for it.
 func (c *Conn) closesControl() bool { return c.Channel(0) != nil || !c.cfg.Protocol.Unreal }
 
-// Abort ends the connection at once, after one last packet with a close of channel 0.
+// Abort ends the connection at once, after one last packet with a close of channel 0. After Close the result has the reason given to that.
 func (c *Conn) Abort(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.Closed() {
 		return
 	}
-	c.closer.reason = reason
+	if !c.closer.closing {
+		c.closer.reason = reason
+	}
 	c.lastWords()
 	c.end(ClosedByUs, nil)
 }

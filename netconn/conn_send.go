@@ -213,7 +213,7 @@ func (c *Conn) sendCopies(copies int) {
 	twice := c.flow.lossNews && copies > 1 && c.pending > 0
 	c.flow.lossNews = false
 	more := c.sendPacket(copies, false) || twice
-	for extra := copies; more && extra > 0 && !c.bunchesFull(0) && c.IsNetReady() && !c.Closed(); extra-- {
+	for extra := copies; more && extra > 0 && !c.bunchesFull(0) && c.reserve.leaves(c.Budget(), c.proto.PacketBits()/8+c.cfg.PacketOverhead) && !c.Closed(); extra-- {
 		c.startPacket()
 		more = c.sendPacket(copies, twice)
 		twice = false
@@ -222,6 +222,9 @@ func (c *Conn) sendCopies(copies int) {
 
 // sendPacket sends the current packet with copies. more reports that some copies didn't fit.
 func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
+	if c.pending > 0 {
+		c.reserve.used += (c.out.Len()+7)/8 + c.cfg.PacketOverhead
+	}
 	more = c.repeat(copies, twice)
 	fresh := c.notify.RefreshHeader(&c.out, c.headerPos) // false if there are now more acks than the header has room for
 	packet := c.endPacket()

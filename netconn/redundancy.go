@@ -11,7 +11,7 @@ import (
 // last copies send times, newest first; with twice also those sent now. A copy keeps its ChSequence, so a peer that has
 // the bunch drops it. more reports that some had no room.
 func (c *Conn) repeat(copies int, twice bool) (more bool) {
-	if copies == 0 || !c.IsNetReady() || c.notesFull() {
+	if copies == 0 || c.notesFull() {
 		return false
 	}
 	s := &c.sentPackets
@@ -64,7 +64,12 @@ func (c *Conn) repeatNote(n note, copies int, twice bool) bool {
 	if h == nil || h.Bits > c.cfg.Redundancy.MaxBits || h.Partial || c.ridesNow(last, twice) {
 		return true
 	}
-	return c.ride(n, h, data)
+	budget, bytes := c.Budget(), (h.Bits+7)/8
+	if !c.reserve.leaves(budget, bytes) || !c.ride(n, h, data) {
+		return false
+	}
+	c.reserve.took(budget, bytes)
+	return true
 }
 
 // ride adds a copy of a bunch to the current packet, if there is room.

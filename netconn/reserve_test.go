@@ -1,0 +1,121 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	msg "github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+type copiesSay struct{ Pad []byte }
+
+func (m *copiesSay) Serialize(s *msg.Stream) { s.Bytes(&m.Pad, 200) }
+
+// TestMessagesBesideCopies: ordered messages and a block, which all fit the bandwidth beside reliable bunches, arrive whether these have copies or not.
+func TestMessagesBesideCopies(t *testing.T) {
+	for speed, need := range map[int]float64{100_000: 35_000, 0: 52_000} {
+		for _, copies := range []int{0, 2} {
+			var reg msg.Registry
+			kind := reg.Add("say", func() msg.Message { return new(copiesSay) })
+			queue := func() *msg.Attached { return msg.Attach(msg.New(msg.Config{Kinds: &reg})) }
+			to, had := queue(), 0
+			in := msg.NewBlocks(msg.BlocksConfig{MaxBytes: 60_000, Received: func(int64, []byte) {}, Progress: func(int64, int, int) { had++ }})
+			opened := 0
+			l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Loss: 2, Bandwidth: 150_000 * 8, QueueDelay: 500 * time.Millisecond}), 3, func(i int, c *Config) {
+				if c.NetSpeed = speed; speed == 0 {
+					c.Controller, _ = congestion.NewAdaptive(congestion.AdaptiveConfig{})
+				}
+				c.Redundancy.Copies = copies
+				if i == 1 {
+					for j := range c.Channels {
+						if accept := c.Channels[j].Accept; accept != nil && c.Channels[j].Name != bunch.Control {
+							c.Channels[j].Accept = func(ch *channel.Channel) channel.Handler {
+								switch opened++; opened {
+								case 2:
+									return to
+								case 3:
+									return in
+								}
+								return accept(ch)
+							}
+						}
+					}
+				}
+			})
+			l.control()
+			rel := l.open(0)
+			_, err := rel.SendBunch(&bunch.Out{Reliable: true})
+			require.NoError(t, err)
+			l.run(time.Second, nil)
+			from := queue()
+			_, err = l.conns[0].Open(testName, from)
+			require.NoError(t, err)
+			l.run(time.Second, nil)
+			block := msg.NewBlocks(msg.BlocksConfig{MaxBytes: 60_000})
+			_, err = l.conns[0].Open(testName, block)
+			require.NoError(t, err)
+			_, err = block.Send(make([]byte, 50_000))
+			require.NoError(t, err)
+			got, refused, owed := 0, 0, 0.0
+			l.run(30*time.Second, func() {
+				for owed += need * l.tick.Seconds(); owed >= 120; owed -= 120 {
+					_, err := rel.SendBunch(&bunch.Out{Data: make([]byte, 120), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+					if from.Send(kind, &copiesSay{Pad: make([]byte, 100)}) != nil {
+						refused++
+					}
+				}
+				from.Tick(l.now)
+				for m, k := to.Receive(); m != nil; m, k = to.Receive() {
+					got++
+					k.Free(m)
+				}
+				to.Tick(l.now)
+			})
+			t.Logf("NetSpeed %d, %d copies: %d messages, %d refused; %d fragments of 56", speed, copies, got, refused, had)
+			require.Greater(t, got, 7000)
+			require.Equal(t, 56, had)
+		}
+	}
+}
+
+// TestCopiesLeaveTheGameItsRate: a game of reliable and unreliable bunches, which asks IsNetReady before the latter and needs seven tenths of
+// its rate, sends nearly all of it with Redundancy too.
+func TestCopiesLeaveTheGameItsRate(t *testing.T) {
+	for _, r := range []Redundancy{{}, {Copies: 1}, {Copies: 2}, {Copies: 3}, {Copies: 3, Adaptive: true}} {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Loss: 2}), 3, func(_ int, c *Config) {
+			c.NetSpeed = 100_000
+			c.Redundancy = r
+		})
+		l.control()
+		rel, state := l.open(0), l.open(0)
+		for _, ch := range []*channel.Channel{rel, state} {
+			_, err := ch.SendBunch(&bunch.Out{Reliable: true})
+			require.NoError(t, err)
+		}
+		l.run(time.Second, nil)
+		sent, refused := 0, 0
+		need := 0.0
+		l.run(30*time.Second, func() {
+			for need += 70_000 * l.tick.Seconds(); need >= 240; need -= 240 {
+				_, err := rel.SendBunch(&bunch.Out{Data: make([]byte, 120), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+				if !l.conns[0].IsNetReady() {
+					refused++
+					continue
+				}
+				_, err = state.SendBunch(&bunch.Out{Data: make([]byte, 120), NoMerge: true})
+				require.NoError(t, err)
+				sent++
+			}
+		})
+
+		require.Less(t, refused, sent/20, "%+v", r)
+	}
+}
