@@ -49,6 +49,9 @@ func (m *Machine) Finish() bool {
 	return len(f.left) == 0
 }
 
+// hasLeft reports whether any handler has something left at an orderly end.
+func (t *Table) hasLeft() bool { return t.finishing != nil && len(t.finishing.left) > 0 }
+
 // hasLeft reports whether the channel's handler has something left at an orderly end.
 func (ch *Channel) hasLeft() bool {
 	f := ch.table.finishing

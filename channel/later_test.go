@@ -95,11 +95,16 @@ func TestLaterFromOutside(t *testing.T) {
 		}
 		w.table.Later(f)
 	}
-	for tick := range 3000 {
+	for tick := range 6000 {
 		if w.spent, may = 0, 1; tick%3 == 0 {
 			may = 200
 		}
-		w.table.Later(func() { take(2) })
+		if tick == 3000 { // what others have sent until now doesn't count against them
+			sent = [3]int{}
+		}
+		if tick >= 3000 {
+			w.table.Later(func() { take(2) })
+		}
 		w.m.RunLater()
 		w.m.Tick(0)
 	}

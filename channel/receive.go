@@ -48,9 +48,9 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	if in.HasPackageMapExports && t.conn.IsServer() {
 		return false, ErrExportsFromClient
 	}
-	if t.closing && t.unacked > 0 && in.ChIndex == 0 && in.Close && !t.closeSent() {
+	if t.closing && (t.unacked > 0 || t.hasLeft()) && in.ChIndex == 0 && in.Close && !t.closeSent() {
 		t.Counters.Refused++
-		return true, nil // both ends close: the peer waits until everything in flight to it has arrived
+		return true, nil // both ends close: the peer waits until everything that goes to it has arrived
 	}
 	isNew := ch == nil
 	if isNew {

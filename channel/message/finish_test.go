@@ -60,3 +60,38 @@ func TestMessagesArriveAtAClose(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesArriveWhenBothClose: what one end has queued arrives at 10 % loss, though the other one, which has nothing left, closes at the same time.
+func TestMessagesArriveWhenBothClose(t *testing.T) {
+	for seed := range uint64(20) {
+		x := newTransfer(t, netsim.Settings{Loss: 10, Lag: 20 * time.Millisecond}, seed, bucket)
+		for x.now < time.Second {
+			x.step(16 * time.Millisecond)
+		}
+		const n = 20
+		for i := range uint32(n) {
+			require.NoError(t, x.qa.Send(x.ka.number, &number{N: i}))
+		}
+		for _, c := range x.conns {
+			c.Close(x.now, "")
+		}
+		got, begin := 0, x.now
+		for !x.conns[0].Closed() || !x.conns[1].Closed() {
+			x.now += 16 * time.Millisecond
+			for i, conn := range x.conns {
+				for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
+					_ = conn.ReceivedPacket(x.now, p)
+				}
+				conn.PostTickDispatch(x.now)
+				conn.Tick(x.now)
+			}
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				got++
+				k.Free(m)
+			}
+		}
+		require.Equal(t, n, got, "seed %d: %v, %v", seed, x.conns[0].Result(), x.conns[1].Result())
+		require.Zero(t, x.conns[0].Result().Unacked)
+		require.Less(t, x.now-begin, 1900*time.Millisecond, "it doesn't linger")
+	}
+}
