@@ -312,6 +312,17 @@ func TestSpareSenderThatSendsNothing(t *testing.T) {
 	w := newTown(t, 1, netsim.Settings{}, cfg)
 	c := w.dial(cfg)
 	w.until("joined", func() bool { return c.joined })
+	again := 0
+	var send func() int
+	send = func() int {
+		again++
+		require.Less(t, again, 10_000, "in one tick")
+		c.Server().SendSpare(send) // to be asked again in the next tick
+		return 0
+	}
+	send()
+	w.step()
+	require.Positive(t, again)
 	calls := 0
 	c.Server().SendSpare(func() int {
 		calls++

@@ -30,17 +30,19 @@ type spare struct {
 	idle    int           // ticks without senders
 	before  int           // the budget before the game's work of this tick
 	reserve int           // bytes that the game may want in its next tick
+	unacked int           // bytes that may wait for their acks
 	taken   int           // bytes that senders took before the game's work: above the reserve, but bunches may be larger than that
 	owed    float64       // bytes that senders may send although the game takes all
 	at      time.Duration // of the last tick
 }
 
 const (
-	owedPart    = 16   // senders get one byte of so many that the connection sends, when the game takes all
-	leastSpare  = 1200 // bytes that the game has, and that are owed, before somebody sends
-	maxIdle     = 100  // ticks without senders until the game isn't measured any more
-	reserveDrop = 16   // the part that the reserve falls by in a tick
-	spareMemory = 2    // senders fill this part of the memory for what isn't acked
+	owedPart     = 16             // senders get one byte of so many that the connection sends, when the game takes all
+	leastSpare   = 1200           // bytes that the game has, and that are owed, before somebody sends
+	maxIdle      = 100            // ticks without senders until the game isn't measured any more
+	reserveDrop  = 16             // the part that the reserve falls by in a tick
+	leastUnacked = 4 * leastSpare // bytes; more is what is sent in a second and two round trips
+	spareMemory  = 2              // senders fill this part of the memory for what isn't acked
 )
 
 // SendSpare registers a function that sends data which must not delay the game, such as downloads. send sends some and
@@ -49,9 +51,11 @@ const (
 // send is called in TickFlush when the game has left bandwidth in a tick, and at other times when there is more than the
 // game has used in its last ticks. It is called as often as there is bandwidth; the senders of a connection take turns.
 // When the game uses all bandwidth they get one byte of 16. What a call sends beyond the bandwidth that is left is sent
-// before the game's next data. It isn't called while reliable bunches wait for the packet window, or fill half of the
-// memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the goroutine that ticks the driver.
-// SendSpare panics when send is nil.
+// before the game's next data. The game's work is what it does from TickDispatch to TickFlush: what it sends at other times,
+// as in Do, comes after what send sends. send isn't called while reliable bunches wait for the packet window, or while
+// unacked ones are more than are sent in a second and two round trips, or half of the memory for unacked data
+// (netconn.Config.MaxMemory). SendSpare and send belong to the goroutine that ticks the driver. SendSpare panics when send
+// is nil.
 func (c *Conn) SendSpare(send func() int) {
 	if send == nil {
 		panic("driver: SendSpare needs a function")
@@ -59,7 +63,7 @@ func (c *Conn) SendSpare(send func() int) {
 	s, d := &c.spare, c.driver
 	s.senders = append(s.senders, send)
 	if !s.listed {
-		s.listed, s.at, s.before = true, d.latest, 1
+		s.listed, s.at, s.before, s.unacked = true, d.latest, 1, max(s.unacked, leastUnacked)
 		d.sharing = append(d.sharing, c)
 	}
 }
@@ -75,8 +79,8 @@ func (c *Conn) serve(limit int) {
 		if over && s.owed < leastSpare || !over && c.Table().Waiting() > 0 {
 			return
 		}
-		if used, most := c.Table().Unreleased(); used > most/spareMemory {
-			return // while acks stay away the game has room for what it says
+		if used, most := c.Table().Unreleased(); used > min(most/spareMemory, s.unacked) {
+			return // while acks stay away the game has room for what it says, and all that is sent again then goes before it
 		}
 		send := s.senders[0]
 		n := copy(s.senders, s.senders[1:])
@@ -85,6 +89,8 @@ func (c *Conn) serve(limit int) {
 		sent := send()
 		if sent > 0 {
 			s.senders = append(s.senders, send)
+		} else {
+			sent = leastSpare // of no use, or it would be called for ever when it calls SendSpare itself
 		}
 		if over {
 			s.owed -= float64(sent)
@@ -150,9 +156,11 @@ func (s *spare) measure(c *Conn) {
 	default:
 		s.reserve = max(used, s.reserve-(s.reserve+reserveDrop-1)/reserveDrop)
 	}
+	stats := c.Stats()
+	s.unacked = max(leastUnacked, int(stats.Rates.OutBytes*(1+2*stats.RTT.Seconds())))
 	if at := c.driver.latest; at > s.at {
 		if left <= 0 {
-			part := c.Stats().Rates.OutBytes / owedPart * (at - s.at).Seconds()
+			part := stats.Rates.OutBytes / owedPart * (at - s.at).Seconds()
 			s.owed = min(s.owed+part, leastSpare+part)
 		}
 		s.at = at

@@ -186,3 +186,52 @@ func TestSpareOfAGameThatTakesAll(t *testing.T) {
 		require.InDelta(t, 1.0/owedPart, share, 0.01, "%+v", c)
 	}
 }
+
+// TestSpareInTheDark: what others have sent into a darkness doesn't delay the game for long when it is over.
+func TestSpareInTheDark(t *testing.T) {
+	const rate, part = 100_000, 0.2
+	for _, way := range []string{"up", "down", "both"} {
+		w, client, chs := newSharing(t, rate, 16*time.Millisecond)
+		conn, s := client.Server(), w.byAddr[client.LocalAddr()]
+		wanted, had := 0.0, 0
+		var game func()
+		game = func() {
+			client.BeforeFlush(game)
+			for wanted += rate * part * w.tick.Seconds(); wanted > 0 && conn.IsNetReady(); wanted -= 150 {
+				if _, err := chs[0].SendBunch(&bunch.Out{Data: make([]byte, 140), StayUnreliable: true}); err == nil { // the window may be full
+					had += 150
+				}
+			}
+		}
+		game()
+		conn.SendSpare(func() int {
+			_, err := chs[1].SendBunch(&bunch.Out{Data: make([]byte, 1000), Reliable: true})
+			require.NoError(t, err)
+			return 1000
+		})
+		run := func(d time.Duration) {
+			for end := w.now.Add(d); w.now.Before(end); {
+				w.step()
+			}
+		}
+		blind := func(loss float64) {
+			set := w.set
+			set.Loss = loss
+			if way != "down" {
+				require.NoError(t, s.up.Set(set))
+			}
+			if way != "up" {
+				require.NoError(t, s.down.Set(set))
+			}
+		}
+		run(2 * time.Second)
+		blind(100)
+		run(8 * time.Second)
+		blind(0)
+		run(2 * time.Second)
+		wanted, had = 0, 0
+		run(time.Second)
+		t.Logf("%s: the game has %d B in the third second", way, had)
+		require.Greater(t, had, int(rate*part*3/4), way)
+	}
+}
