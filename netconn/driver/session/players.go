@@ -110,6 +110,10 @@ func (s *Players[P]) Joined(c *driver.Conn) {
 	s.Tick(c.Now())
 	id := s.cfg.ID(c)
 	e := s.byID[id]
+	if e != nil && e.conn != nil && e.conn.Closing() && !s.cfg.Refuse {
+		e.conn.Abort(c.Now(), "") // the game has ended it: how counts, though its client hasn't heard that yet
+		e = s.byID[id]
+	}
 	switch {
 	case id == "" || e == nil:
 		s.add(c, id)

@@ -57,8 +57,7 @@ type Redialer struct {
 	// hurried: next was begun by Redial, and goes on even if packets arrive on conn again.
 	hurried bool
 	err     error // why no more dials are made
-	// switching: next has joined and is about to replace conn, at switchAt at the latest.
-	switchAt  time.Duration
+	// switching: next has joined and is about to replace conn.
 	switching bool
 }
 
@@ -130,6 +129,7 @@ func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
 func (r *Redialer) TickDispatch(now time.Time) {
+	before := r.now
 	if !r.tick.IsZero() {
 		r.now += max(now.Sub(r.tick), 0)
 	}
@@ -138,11 +138,19 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && r.now-r.heard >= sleepTime {
+	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
 		r.in, r.heard = r.next.driver.Counters.DatagramsIn, r.now
+	}
+	switch {
+	case !r.switching || r.conn.driver == nil || r.conn.ended():
+	case r.silent() || r.now-before >= sleepTime:
+		r.heard = r.now // the path is dark, or this machine stood still: that says nothing of the dial
+	case r.now-r.heard >= sleepTime:
+		r.switching = false
+		r.next.end() // the server has given it up, and knows the connection
 	}
 	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
 	if r.err == nil {
@@ -228,19 +236,14 @@ func (r *Redialer) drop() {
 // arrive before the new one's Join, and the server would remove the player.
 func (r *Redialer) joined() {
 	if r.conn.driver != nil {
-		if !r.switching {
-			r.switching, r.switchAt = true, r.now+switchTime
-		}
-		if r.next.conn.Table().Unacked() > 0 && r.now < r.switchAt {
+		r.switching = true
+		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
 		r.conn.end()
 	}
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
 }
-
-// switchTime limits that wait, because a game may always have unacked bunches.
-const switchTime = time.Second
 
 // silent reports whether nothing has arrived for Silence and for three times the longest usual gap.
 func (r *Redialer) silent() bool {
