@@ -11,7 +11,7 @@ type reserve struct {
 }
 
 const (
-	reserveTime = 250 * time.Millisecond // without use the reserve falls by 1/e in this time
+	reserveTime = 250 * time.Millisecond // without use the reserve falls to 1/e of itself in this time
 	owedPart    = 16                     // copies get one byte of so many when the game uses all
 	mostOwed    = 1500                   // a packet
 )
@@ -28,12 +28,11 @@ func (r *reserve) took(budget, bytes int) {
 	}
 }
 
-// tick ends a tick, in which who sends what the game leaves took later bytes. all says that the game left nothing: it may have wanted more.
+// tick ends a tick, in which who sends what the game leaves took later bytes. all says that the game left nothing.
 func (r *reserve) tick(now time.Duration, later int, all bool) {
 	used := max(0, r.used-later)
 	if all {
 		r.owed = min(r.owed+used/owedPart, mostOwed)
-		used *= 2
 	}
 	falls := min(float64(now-r.at)/float64(reserveTime), 1)
 	r.bytes = max(used, r.bytes-int(falls*float64(r.bytes)))
