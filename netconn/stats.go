@@ -17,6 +17,8 @@ type Stats struct {
 	// the packet window or the rate controller.
 	QueuedReliable, Waiting int
 	PacketsInFlight         int
+	// SendRate is the Controller's rate in bytes a second.
+	SendRate float64
 	// PacketSize is the largest packet that this end sends now, in bytes; see Config.LargestPacket.
 	PacketSize int
 	Channels   int
@@ -32,7 +34,7 @@ func (c *Conn) Stats() Stats {
 	return Stats{
 		RTT: c.rtt.smoothed, RTTVariance: c.rtt.variance, MinRTT: c.rtt.min, LastRTT: c.rtt.last, Jitter: c.rtt.jitter,
 		Rates: c.rates.figures, LossRate: c.rates.lossRate,
-		QueuedReliable: t.Unacked(), Waiting: t.Waiting(), PacketsInFlight: c.notify.Outstanding(), PacketSize: c.packetBytes(),
+		QueuedReliable: t.Unacked(), Waiting: t.Waiting(), PacketsInFlight: c.notify.Outstanding(), SendRate: c.cfg.Controller.Rate(), PacketSize: c.packetBytes(),
 		Channels: t.Len(), Held: t.Held(), Packets: c.Counters, Bunches: t.Counters,
 	}
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"math"
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel"
@@ -41,7 +42,7 @@ const (
 	leastSpare   = 1200           // bytes that the game has, and that are owed, before somebody sends
 	maxIdle      = 100            // ticks without senders until the game isn't measured any more
 	reserveDrop  = 16             // the part that the reserve falls by in a tick
-	leastUnacked = 4 * leastSpare // bytes; more is what is sent in a second and two round trips
+	leastUnacked = 4 * leastSpare // bytes; more is what the rate brings in a second and two round trips
 	spareMemory  = 2              // senders fill this part of the memory for what isn't acked
 )
 
@@ -53,7 +54,7 @@ const (
 // When the game uses all bandwidth they get one byte of 16. What a call sends beyond the bandwidth that is left is sent
 // before the game's next data. The game's work is what it does from TickDispatch to TickFlush: what it sends at other times,
 // as in Do, comes after what send sends. send isn't called while reliable bunches wait for the packet window, or while
-// unacked ones are more than are sent in a second and two round trips, or half of the memory for unacked data
+// unacked ones are more than the rate brings in a second and two round trips, or half of the memory for unacked data
 // (netconn.Config.MaxMemory). SendSpare and send belong to the goroutine that ticks the driver. SendSpare panics when send
 // is nil.
 func (c *Conn) SendSpare(send func() int) {
@@ -157,7 +158,7 @@ func (s *spare) measure(c *Conn) {
 		s.reserve = max(used, s.reserve-(s.reserve+reserveDrop-1)/reserveDrop)
 	}
 	stats := c.Stats()
-	s.unacked = max(leastUnacked, int(stats.Rates.OutBytes*(1+2*stats.RTT.Seconds())))
+	s.unacked = max(leastUnacked, int(min(stats.SendRate*(1+2*stats.RTT.Seconds()), math.MaxInt32)))
 	if at := c.driver.latest; at > s.at {
 		if left <= 0 {
 			part := stats.Rates.OutBytes / owedPart * (at - s.at).Seconds()

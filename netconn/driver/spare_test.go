@@ -235,3 +235,33 @@ func TestSpareInTheDark(t *testing.T) {
 		require.Greater(t, had, int(rate*part*3/4), way)
 	}
 }
+
+// TestSpareIsTakenAtOnce: what others begin to send has what the game leaves from its first second on, also on a long path.
+func TestSpareIsTakenAtOnce(t *testing.T) {
+	for _, lag := range []time.Duration{30 * time.Millisecond, 100 * time.Millisecond} {
+		const rate, part = 1_000_000, 400_000
+		w, client, chs := newSharing(t, rate, 16*time.Millisecond)
+		s, set := w.byAddr[client.LocalAddr()], netsim.Settings{Lag: lag}
+		require.NoError(t, s.up.Set(set))
+		require.NoError(t, s.down.Set(set))
+		for range 3 {
+			for range 120 {
+				w.step() // nobody sends
+			}
+			left, began := part, w.now
+			client.Server().SendSpare(func() int {
+				if left == 0 {
+					return 0
+				}
+				_, err := chs[1].SendBunch(&bunch.Out{Data: make([]byte, 1000), Reliable: true})
+				require.NoError(t, err)
+				left -= 1000
+				return 1000
+			})
+			w.until("all acked", func() bool { return left == 0 && chs[1].NumOutRec() == 0 })
+			took := w.now.Sub(began)
+			t.Logf("%v: %v", lag, took)
+			require.Less(t, took, part*time.Second/rate+4*lag)
+		}
+	}
+}
