@@ -190,8 +190,8 @@ type Config struct {
 }
 
 // Redundancy repeats reliable bunches before their loss is known: in the unused room of the next packets, or in packets of their own. Copies
-// leave as much of the bandwidth as the game has used in its last ticks; when it uses all, they get one byte of 16. The peer drops
-// duplicates, so it needs no such setting. The zero value repeats nothing.
+// leave twice what the game uses in a tick of the bandwidth; when it uses all, they get one byte of 16. The peer drops duplicates, so it
+// needs no such setting. The zero value repeats nothing.
 type Redundancy struct {
 	// Copies is the most repeats of a bunch, 0 to 16. Default 0: then nothing is repeated, whatever the other fields are, and a driver's Logger says so.
 	Copies int
