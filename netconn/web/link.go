@@ -66,13 +66,13 @@ func (l socketLink) receive(b *mailbox.Inbox) ([]byte, error) {
 	}
 	p := b.Buffer()
 	n, err := io.ReadFull(r, p)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // the message's end; that of the connection is wrapped
 		return p[:n], nil
 	}
 	if err == nil { // the end is to be read yet
 		var more [1]byte
 		_, err = r.Read(more[:])
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return p[:n], nil
 		}
 	}
