@@ -14,6 +14,7 @@ type Table struct {
 	calm     bool          // Tick only needs to pump the backlog
 	later    bool          // strange.later has functions
 	laterRan bool          // some ran since the last Tick
+	beside   int           // bytes sent of what the game leaves, since the last Tick
 	filled   int           // sequences of gaps filled since the last tick
 	poolTick time.Duration // when the pool is to be looked at again
 	unacked  int           // unacked reliable bunches of all channels, and queued control bunches

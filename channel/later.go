@@ -32,6 +32,15 @@ func (m *Machine) RunLater() {
 	}
 }
 
+// Beside notes bytes that were sent of what the game leaves.
+func (m *Machine) Beside(bytes int) { m.beside += bytes }
+
+// TakeBeside is what was sent so since the last call, functions given to Later included.
+func (m *Machine) TakeBeside() (bytes int) {
+	bytes, m.beside = m.beside, 0
+	return bytes
+}
+
 func (t *Table) runLater() {
 	s := t.strange
 	s.running = append(slices.Delete(s.running, 0, s.ran), s.later...) // those behind one that panicked are left
@@ -44,6 +53,7 @@ func (t *Table) runLater() {
 		s.ran++
 		r.f()
 		if n := before - t.conn.Budget(); n > 0 {
+			t.beside += n
 			s.least = r.sent
 			if r.sent += int64(n); !r.own {
 				s.others = max(s.others, s.least) + int64(n)

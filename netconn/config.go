@@ -189,9 +189,10 @@ type Config struct {
 	Owner any
 }
 
-// Redundancy repeats reliable bunches before their loss is known: in the unused room of the next packets, or in packets of their own. Of the
-// bandwidth they leave twice what the game uses in a tick; when it uses all, they get one byte of 16. The peer drops duplicates, so it
-// needs no such setting. The zero value repeats nothing.
+// Redundancy repeats reliable bunches before their loss is known: in the unused room of the next packets, or in packets of their own. They
+// take half of what the game leaves of the rate, and more where it leaves more than it uses; when it uses all, they get one byte of 16. What
+// blocks, streams and SendSpare send isn't the game's in this. The peer drops duplicates, so it needs no such setting. The zero value
+// repeats nothing.
 type Redundancy struct {
 	// Copies is the most repeats of a bunch, 0 to 16. Default 0: then nothing is repeated, whatever the other fields are, and a driver's Logger says so.
 	Copies int

@@ -166,11 +166,11 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.endPanicked(); c.Closed() {
 		return
 	}
-	left := c.Budget()
 	if c.channels.RunLater(); c.Closed() {
 		return
 	}
-	later := left - c.Budget()
+	beside := c.channels.TakeBeside()
+	left := c.Budget() + beside
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
 	if c.checkTimeouts(); c.Closed() {
@@ -191,7 +191,7 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.flow.timeSensitive || c.acksDue() || c.keepAliveDue() {
 		c.FlushNet()
 	}
-	c.reserve.tick(c.now, later, left <= 0)
+	c.reserve.tick(c.now, beside, c.cfg.Controller.Rate(), left <= 0)
 	c.sendEmpty()
 	c.probePath()
 	if c.coder != nil {

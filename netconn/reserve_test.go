@@ -18,23 +18,23 @@ func TestReserve(t *testing.T) {
 	var r reserve
 	require.False(t, r.leaves(0, 0))
 	r.used = 1000
-	r.tick(time.Second, 200, false)
+	r.tick(time.Second, 200, 0, false)
 	require.Equal(t, reserve{bytes: 1600, at: time.Second}, r)
 	require.True(t, r.leaves(1650, 50))
 	require.False(t, r.leaves(1649, 50))
 	r.took(1650, 50)
 	require.Zero(t, r.owed)
 	r.used = 160
-	r.tick(time.Second+reserveTime/2, 0, true)
+	r.tick(time.Second+reserveTime/2, 0, 0, true)
 	require.Equal(t, reserve{bytes: 960, owed: 10, at: time.Second + reserveTime/2}, r)
 	require.True(t, r.leaves(1, 10))
 	require.False(t, r.leaves(1, 11))
 	r.took(969, 10)
 	require.Zero(t, r.owed)
-	r.tick(3*time.Second, 0, true)
+	r.tick(3*time.Second, 0, 0, true)
 	require.Zero(t, r.bytes)
 	r.used = 2 * owedPart * mostOwed
-	r.tick(3*time.Second, 0, true)
+	r.tick(3*time.Second, 0, 0, true)
 	require.Equal(t, mostOwed, r.owed)
 }
 
@@ -178,5 +178,34 @@ func TestCopiesBesideBursts(t *testing.T) {
 			}
 		})
 		require.Less(t, quant(l.rlat[1], 0.99), 125*time.Millisecond, "%+v", c)
+	}
+}
+
+// TestCopiesOfASteadyGame: where a game uses half of its bandwidth or more, the same in each tick, its reliable bunches have the copies that fit the rest at 5 % loss.
+func TestCopiesOfASteadyGame(t *testing.T) {
+	for _, c := range []struct {
+		speed int
+		tick  time.Duration
+		part  float64
+	}{{100_000, 5 * time.Millisecond, 0.5}, {50_000, 16 * time.Millisecond, 0.65}, {100_000, 16 * time.Millisecond, 0.85}} {
+		l := newLab(t, both(netsim.Settings{Lag: 50 * time.Millisecond, Loss: 5}), 1, func(_ int, cfg *Config) { cfg.Redundancy.Copies, cfg.NetSpeed = 2, c.speed })
+		l.tick, l.fine = c.tick, time.Millisecond
+		l.control()
+		events, state := l.open(0), l.open(0)
+		_, err := state.SendBunch(&bunch.Out{Reliable: true})
+		require.NoError(t, err)
+		l.run(2*time.Second, nil)
+		event, last, need := l.now, l.now, 0.0
+		l.run(15*time.Second, func() {
+			for need += c.part * float64(c.speed) * (l.now - last).Seconds(); need >= 400; need -= 400 {
+				_, err := state.SendBunch(&bunch.Out{Data: make([]byte, 390)})
+				require.NoError(t, err)
+			}
+			for last = l.now; l.now >= event; event += time.Second / 30 {
+				_, err := events.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, 64), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+		})
+		require.Less(t, quant(l.rlat[1], 0.99), 125*time.Millisecond, "%+v: %d copies", c, l.conns[0].Counters.Copies)
 	}
 }

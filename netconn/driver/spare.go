@@ -87,7 +87,9 @@ func (c *Conn) serve(limit int) {
 		n := copy(s.senders, s.senders[1:])
 		s.senders[n] = nil
 		s.senders = s.senders[:n]
+		before := c.Budget()
 		sent := send()
+		(*channel.Machine)(c.Table()).Beside(max(sent, before-c.Budget()))
 		if sent > 0 {
 			s.senders = append(s.senders, send)
 		} else {

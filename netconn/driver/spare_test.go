@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 	"time"
 
@@ -263,5 +265,73 @@ func TestSpareIsTakenAtOnce(t *testing.T) {
 			t.Logf("%v: %v", lag, took)
 			require.Less(t, took, part*time.Second/rate+4*lag)
 		}
+	}
+}
+
+// TestCopiesBesideSpare: beside others that take all that a game leaves, or half of the rate, its reliable bunches have their copies.
+func TestCopiesBesideSpare(t *testing.T) {
+	const rate = 100_000
+	for _, part := range []float64{0.5, 1} {
+		name := bunch.Name{Text: "Data"}
+		var w *town
+		late := &spareLate{now: func() time.Time { return w.now }}
+		cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return late }}}}
+		cfg.NetSpeed, cfg.Server.MaxNetSpeed, cfg.Client.NetSpeed = rate, rate, rate
+		cfg.Redundancy.Copies = 2
+		w = newTown(t, 1, netsim.Settings{Lag: 50 * time.Millisecond, Loss: 5}, cfg)
+		c := w.dial(cfg)
+		w.until("joined", func() bool { return c.joined })
+		var chs [2]*channel.Channel
+		for i := range chs {
+			var err error
+			chs[i], err = c.Server().Open(name, channel.Nop{})
+			require.NoError(t, err)
+			_, err = chs[i].SendBunch(&bunch.Out{Reliable: true})
+			require.NoError(t, err)
+		}
+		for range 120 {
+			w.step()
+		}
+		may := 0.0
+		send := func() int {
+			if may < 1000 || chs[1].Room() == 0 {
+				return 0
+			}
+			_, err := chs[1].SendBunch(&bunch.Out{Data: make([]byte, 1000), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+			may -= 1000
+			return 1000
+		}
+		var game func()
+		game = func() {
+			c.BeforeFlush(game)
+			for range 2 {
+				_, err := chs[0].SendBunch(&bunch.Out{Data: binary.LittleEndian.AppendUint64(make([]byte, 0, 64), uint64(w.now.UnixNano()))[:64], Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+		}
+		game()
+		for range 600 {
+			if may += part * rate * 0.016; len(c.Server().spare.senders) == 0 {
+				c.Server().SendSpare(send)
+			}
+			w.step()
+		}
+		slices.Sort(late.all)
+
+		require.Less(t, late.all[len(late.all)*99/100], 130*time.Millisecond)
+	}
+}
+
+// spareLate is how long bunches of 64 bytes, which say when they were sent, took.
+type spareLate struct {
+	channel.Nop
+	now func() time.Time
+	all []time.Duration
+}
+
+func (l *spareLate) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	if in.Bits == 64*8 {
+		l.all = append(l.all, time.Duration(uint64(l.now().UnixNano())-in.Data.ReadUint64()))
 	}
 }
