@@ -90,10 +90,7 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 				continue
 			}
 			if err != nil {
-				select {
-				case <-ended: // the half that receives has the peer's words, which a send that fails meanwhile hasn't
-				case <-time.After(closeTime):
-				}
+				hearOut(ended)
 				c.broken(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
 				return
 			}

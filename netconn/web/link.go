@@ -40,6 +40,14 @@ type link interface {
 	close(why error)
 }
 
+// hearOut waits for the half of a session that receives: it has the peer's words, which a send that fails meanwhile hasn't.
+func hearOut(ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(closeTime):
+	}
+}
+
 // socketLink is a WebSocket.
 type socketLink struct {
 	conn  *websocket.Conn

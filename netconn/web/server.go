@@ -548,11 +548,8 @@ func (s *Server) sendAll(p *peer, room []byte) []byte {
 			continue
 		}
 		if err != nil {
-			if err != errSlow { // the half that receives has the peer's words
-				select {
-				case <-p.heard:
-				case <-time.After(closeTime):
-				}
+			if err != errSlow {
+				hearOut(p.heard)
 			}
 			s.end(p, err)
 			return room
