@@ -15,8 +15,9 @@ import (
 //
 // Symbols are sent in the unused room of packets, or in packets of their own when the covered packets are too large for that. Reliable
 // bunches that wait come before them. They use the controller's budget while there is any, so Conn.IsNetReady refuses the bunches of a game
-// that needs more than 1/(1+Repairs) of it, and data that can wait, such as blocks, comes after them. While the next symbol may repair missing packets, the packets after them are held
-// back for the usual time between two symbols, at most 50 ms, whatever Config.ReorderWindow is. Their reliable bunches aren't held back.
+// that needs more than 1/(1+Repairs) of it, and data that can wait, such as blocks, comes after them. While the next symbol may repair
+// missing packets, the packets after them are held back for the usual time between two symbols, at most 50 ms, whatever
+// Config.ReorderWindow is. Their reliable bunches aren't held back.
 //
 // A symbol is as long as the longest packet that it covers. So what a tick sends leaves in up to five packets when it is a fifth more than usual: the mean of the
 // last 16 ticks or so. Losses in bursts are the exception, as such packets would be lost together.

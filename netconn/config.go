@@ -329,6 +329,8 @@ func (c *Config) validateSizes() error {
 		setting.Within(ErrConfig, "LargestPacket", c.LargestPacket, 0, largestPacket))
 }
 
+func (r *Redundancy) on() bool { return r.Copies > 0 }
+
 func (r *Redundancy) validate() error {
 	return setting.First(
 		setting.Within(ErrConfig, "Redundancy.Copies", r.Copies, 0, 16),

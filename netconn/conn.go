@@ -23,7 +23,7 @@ type Conn struct {
 	path     *path   // nil until a packet is lost
 	search   *search // nil until a packet is full
 	coder    *coder  // nil without coding
-	reserve  reserve
+	reserve  reserve // zero without copies
 	rtt      rtt
 	closer   closer
 	sentPackets
@@ -170,7 +170,7 @@ func (c *Conn) Tick(now time.Duration) {
 		return
 	}
 	beside := c.channels.TakeBeside()
-	left := c.Budget() + beside
+	all := c.cfg.Redundancy.on() && c.Budget()+beside <= 0
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
 	if c.checkTimeouts(); c.Closed() {
@@ -191,7 +191,9 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.flow.timeSensitive || c.acksDue() || c.keepAliveDue() {
 		c.FlushNet()
 	}
-	c.reserve.tick(c.now, beside, c.cfg.Controller.Rate(), left <= 0)
+	if c.cfg.Redundancy.on() {
+		c.reserve.tick(c.now, beside, c.cfg.Controller.Rate(), all)
+	}
 	c.sendEmpty()
 	c.probePath()
 	if c.coder != nil {

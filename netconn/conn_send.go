@@ -222,7 +222,7 @@ func (c *Conn) sendCopies(copies int) {
 
 // sendPacket sends the current packet with copies. more reports that some copies didn't fit.
 func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
-	if c.pending > 0 {
+	if c.pending > 0 && c.cfg.Redundancy.on() {
 		c.reserve.used += (c.out.Len()+7)/8 + c.cfg.PacketOverhead
 	}
 	more = c.repeat(copies, twice)
