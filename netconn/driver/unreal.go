@@ -51,6 +51,8 @@ type unrealPeer struct {
 	conn   *Conn
 	live   handshake.Live
 	turned bool // the connection was made only to refuse the client; a login that is refused later doesn't set it
+	// away: another client has its address, where it keeps its place. It is sent nothing and hears nothing until it restarts its handshake, or times out.
+	away bool
 }
 
 const (
@@ -129,13 +131,8 @@ func (s *unrealServer) tick(time.Duration) {
 	if s.d.parted == 0 {
 		return
 	}
-	for _, c := range s.d.conns {
-		if !c.Closed() {
-			continue
-		}
-		if p := s.byAddr[c.addr]; p != nil {
-			s.drop(p)
-		}
+	for _, p := range s.byCookie {
+		s.drop(p)
 	}
 }
 
@@ -163,18 +160,23 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		return false
 	}
 	chain := handler.NewChain(&handshake.Component{Protocol: s.link.Handshake, SessionID: a.SessionID, ClientID: a.ClientID, Lenient: s.link.LenientIDs})
-	c, err := s.d.newConnOr(refusal, s.at, from, a.ClientSeq, a.ServerSeq, chain, 0, 0, func(c *Conn, p []byte) { s.d.write(c.addr, p) })
+	p := &unrealPeer{live: handshake.Live{Cookie: a.Cookie, Since: s.at, Timestamp: a.Timestamp}, turned: refusal != nil}
+	var err error
+	p.conn, err = s.d.newConnOr(refusal, s.at, from, a.ClientSeq, a.ServerSeq, chain, 0, 0, func(c *Conn, b []byte) {
+		if !p.away {
+			s.d.write(c.addr, b)
+		}
+	})
 	if err != nil {
 		s.d.err = err // a setting that no connection can have
 		return false
 	}
-	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at, Timestamp: a.Timestamp}, refusal != nil}
 	s.byAddr[from], s.byCookie[a.Cookie] = p, p
 	s.placesOf(p).Add(from.Addr())
 	if p.turned {
 		s.refused++
 	}
-	c.start()
+	p.conn.start()
 	return true
 }
 
@@ -219,17 +221,23 @@ func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie, ti
 	}
 	places, was := s.placesOf(p), p.conn.addr
 	places.Remove(was.Addr())
-	if (old == nil || s.placesOf(old) != places) && !places.Room(from.Addr()) { // or it takes the other's place
-		places.Add(was.Addr())
-		s.d.Counters.NoRoom++
-		return false
-	}
-	places.Add(from.Addr())
-	delete(s.byAddr, was)
-	if old != nil {
-		old.conn.LinkClosed(s.at, "another client took the address over")
+	if !places.Room(from.Addr()) {
+		if old == nil || s.placesOf(old) != places {
+			places.Add(was.Addr())
+			s.d.Counters.NoRoom++
+			return false
+		}
+		old.conn.LinkClosed(s.at, "another client took the address over") // and its place
 		s.drop(old)
 	}
+	places.Add(from.Addr())
+	if s.byAddr[was] == p {
+		delete(s.byAddr, was)
+	}
+	if old != nil { // its client may have another address by now, as behind a router that has restarted
+		old.away = true
+	}
+	p.away = false
 	p.conn.addr, p.live.Timestamp = from, timestamp
 	s.byAddr[from] = p
 	return true
@@ -242,7 +250,7 @@ type unrealClient struct {
 	handshake *handshake.Client
 	to        netip.AddrPort
 	conn      *Conn
-	heard     time.Duration // a packet of the connection
+	restarted time.Duration // when the handshake last restarted, or conn began
 	failed    bool
 }
 
@@ -285,15 +293,13 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		}
 		return
 	}
-	switch {
-	case c.conn == nil:
+	if c.conn == nil {
 		c.handshake.Counters.Unexpected++ // it overtook the end of the handshake, or that was lost
 		return
-	case !c.d.receivedPacket(c.conn, at, p):
-		return
 	}
-	c.heard = at
-	c.handshake.GamePacket(at)
+	if c.d.receivedPacket(c.conn, at, p) && c.conn.Silence() == 0 { // a stale one may be another client's, which had this address
+		c.handshake.GamePacket(at)
+	}
 }
 
 func (c *unrealClient) refusals(yield func(string, uint64) bool) {
@@ -310,7 +316,7 @@ func (c *unrealClient) connect(at time.Duration) {
 		c.d.err = err
 		return
 	}
-	c.conn, c.heard = conn, at
+	c.conn, c.restarted = conn, at
 	conn.start()
 }
 
@@ -331,8 +337,8 @@ func (c *unrealClient) patience() time.Duration {
 
 func (c *unrealClient) tick(at time.Duration) {
 	c.handshake.Tick(at)
-	if c.conn != nil && !c.conn.Closed() && at-c.heard >= c.patience() {
-		c.heard = at
+	if c.conn != nil && !c.conn.Closed() && min(c.conn.Silence(), at-c.restarted) >= c.patience() {
+		c.restarted = at
 		c.handshake.Restart(at)
 	}
 	if c.handshake.State() == handshake.TimedOut && c.conn == nil && !c.failed {
