@@ -59,6 +59,9 @@ type Redialer struct {
 	err     error // why no more dials are made
 	// switching: next has joined and is about to replace conn.
 	switching bool
+	// left are connections that fell silent while one was about to replace the other. They aren't ticked any more, and end when a later dial has joined: the
+	// server has the player at one of them, and would remove it for that one's goodbye.
+	left []dialed
 }
 
 // dialed is a driver and its connection, which is nil until the handshake is done.
@@ -152,6 +155,12 @@ func (r *Redialer) TickDispatch(now time.Time) {
 		r.switching = false
 		r.next.end() // the server has given it up, and knows the connection
 	}
+	if r.switching && r.now-r.began >= r.cfg.Silence && len(r.left) < mostLeft && r.next.conn.Silence() >= r.cfg.Silence && !r.next.ended() &&
+		(r.conn.driver == nil || !r.conn.ended() && r.silent()) {
+		r.leave(&r.conn)
+		r.leave(&r.next)
+		r.switching = false
+	}
 	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
 	if r.err == nil {
 		r.lookAtDial()
@@ -165,6 +174,16 @@ func (r *Redialer) TickDispatch(now time.Time) {
 // sleepTime is how long after the last tick, or the last datagram, a dial in progress is of no use, since the server has given it up: a page in the background ticks once
 // a minute.
 const sleepTime = 5 * time.Second
+
+// mostLeft bounds left: a machine that has another address each time that it has joined.
+const mostLeft = 8
+
+func (r *Redialer) leave(d *dialed) {
+	if d.driver != nil {
+		r.left = append(r.left, *d)
+		*d = dialed{}
+	}
+}
 
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {
@@ -229,18 +248,30 @@ func (r *Redialer) drop() {
 	if r.next.driver != nil {
 		r.next.end()
 	}
+	r.endLeft()
 	r.hurry, r.switching = false, false
+}
+
+func (r *Redialer) endLeft() {
+	left := r.left
+	r.left = nil
+	for _, d := range left {
+		d.end()
+	}
 }
 
 // joined replaces the connection by the dial's, once the server knows that the dial has joined. Otherwise the former connection's close could
 // arrive before the new one's Join, and the server would remove the player.
 func (r *Redialer) joined() {
-	if r.conn.driver != nil {
+	if r.conn.driver != nil || len(r.left) > 0 {
 		r.switching = true
 		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
-		r.conn.end()
+		if r.conn.driver != nil {
+			r.conn.end()
+		}
+		r.endLeft()
 	}
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
 }
@@ -350,5 +381,6 @@ func (r *Redialer) Close() error {
 		}
 		*d = dialed{}
 	}
+	r.endLeft()
 	return errors.Join(errs...)
 }
