@@ -285,7 +285,7 @@ func newPost(t *testing.T, seed uint64, set netsim.Settings) *post {
 func TestCallsBehindValues(t *testing.T) {
 	for seed, calls := range []uint32{2000, 1000, 1000, 1000} {
 		if os.Getenv("CI") != "" {
-			calls *= 20
+			calls *= 8
 		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { callsBehindValues(t, uint64(seed), calls) })
 	}

@@ -446,7 +446,7 @@ func TestHostGoes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			worst, lost := time.Duration(0), uint32(0)
-			late, n := 0, seeds(8, 50)
+			late, n := 0, seeds(8, 30)
 			for seed := range n {
 				r := newRig(t, seed+1, 4, path, func(r *rig) { r.save = 20_000 })
 				at := 5*time.Second + time.Duration(seed)*37*time.Millisecond
@@ -473,7 +473,7 @@ func TestHostGoes(t *testing.T) {
 				}
 				require.LessOrEqual(t, lost, uint32(180), "seed %d: ticks lost", seed+1)
 			}
-			require.LessOrEqual(t, late, int(n)/50)
+			require.LessOrEqual(t, late, int(n)/30)
 			t.Logf("%s: still for %v at most, %d ticks of 60 a second lost", what, worst, lost)
 		})
 	}
