@@ -344,3 +344,13 @@ func TestForgetAfterRejoin(t *testing.T) {
 	require.False(t, r.players.Forget("1"))
 	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
 }
+
+// TestRarePacketsAreNoSilence: nothing is lost and nobody moves, but packets are rarer than Silence from the connection's beginning on.
+func TestRarePacketsAreNoSilence(t *testing.T) {
+	for _, every := range []time.Duration{400 * time.Millisecond, time.Second, 2 * time.Second} {
+		r := newRig(t, 1, netsim.Settings{Lag: 5 * time.Millisecond}, func(r *rig) { r.edit = func(c *driver.Config) { c.KeepAlive = every } })
+		r.world.RunUntil(30 * time.Second)
+		require.Nil(t, r.world.Failure())
+		require.LessOrEqual(t, len(r.joins["Ann"]), 4, "a packet every %v", every)
+	}
+}

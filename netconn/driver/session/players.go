@@ -121,9 +121,6 @@ func (s *Players[P]) Joined(c *driver.Conn) {
 	case e.conn != nil && s.cfg.Refuse:
 		c.CloseWithError(driver.ErrAlreadyConnected)
 		return
-	case e.conn != nil && c.ID() < e.conn.ID(): // a dial that its client has given up for a later one, which has joined before it
-		c.CloseWithError(driver.ErrReplaced)
-		return
 	case e.conn != nil:
 		former := e.conn
 		delete(s.byConn, former)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/internal/silence"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // RedialConfig configures a Redialer.
@@ -25,7 +27,7 @@ type RedialConfig struct {
 	// sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
 	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, and each connection that
-	// ends within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
+	// ends, or that another one replaces, within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
 	// longer. At most a day; a MaxPause below Pause is an error.
 	Pause, MaxPause time.Duration
 	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
@@ -59,9 +61,7 @@ type Redialer struct {
 	err     error // why no more dials are made
 	// switching: next has joined and is about to replace conn.
 	switching bool
-	// left are connections that fell silent while one was about to replace the other. They aren't ticked any more, and end when a later dial has joined: the
-	// server has the player at one of them, and would remove it for that one's goodbye.
-	left []dialed
+	took      time.Duration // from the beginning of next to its joining; the ack of its Join takes less
 }
 
 // dialed is a driver and its connection, which is nil until the handshake is done.
@@ -144,21 +144,24 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
+	if r.leaving() {
+		r.drop() // before next joins
+	}
 	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
 		r.in, r.heard = r.next.driver.Counters.DatagramsIn, r.now
 	}
 	switch {
 	case !r.switching || r.conn.driver == nil || r.conn.ended():
-	case r.silent() || r.now-before >= sleepTime:
+	case r.silent() || 2*r.conn.conn.Silence() >= sleepTime || r.now-before >= sleepTime:
 		r.heard = r.now // the path is dark, or this machine stood still: that says nothing of the dial
 	case r.now-r.heard >= sleepTime:
 		r.switching = false
 		r.next.end() // the server has given it up, and knows the connection
 	}
-	if r.switching && r.now-r.began >= r.cfg.Silence && len(r.left) < mostLeft && r.next.conn.Silence() >= r.cfg.Silence && !r.next.ended() &&
-		(r.conn.driver == nil || !r.conn.ended() && r.silent()) {
-		r.leave(&r.conn)
-		r.leave(&r.next)
+	if r.switching && r.conn.driver != nil && !r.conn.ended() && r.silent() && !r.next.ended() && !r.next.conn.Closing() &&
+		r.gaps.Died(r.next.conn.Silence(), max(r.cfg.Silence, r.took)) {
+		r.conn.abandon() // the machine may have moved again
+		r.next.abandon()
 		r.switching = false
 	}
 	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
@@ -174,16 +177,6 @@ func (r *Redialer) TickDispatch(now time.Time) {
 // sleepTime is how long after the last tick, or the last datagram, a dial in progress is of no use, since the server has given it up: a page in the background ticks once
 // a minute.
 const sleepTime = 5 * time.Second
-
-// mostLeft bounds left: a machine that has another address each time that it has joined.
-const mostLeft = 8
-
-func (r *Redialer) leave(d *dialed) {
-	if d.driver != nil {
-		r.left = append(r.left, *d)
-		*d = dialed{}
-	}
-}
 
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {
@@ -229,6 +222,9 @@ func (r *Redialer) lookAtConn() {
 	case r.leaving():
 		r.drop()
 	default:
+		if r.now-r.since >= r.cfg.MaxPause {
+			r.pause = 0
+		}
 		r.gaps.Note(r.now, r.conn.conn.Silence())
 	}
 }
@@ -248,30 +244,24 @@ func (r *Redialer) drop() {
 	if r.next.driver != nil {
 		r.next.end()
 	}
-	r.endLeft()
 	r.hurry, r.switching = false, false
-}
-
-func (r *Redialer) endLeft() {
-	left := r.left
-	r.left = nil
-	for _, d := range left {
-		d.end()
-	}
 }
 
 // joined replaces the connection by the dial's, once the server knows that the dial has joined. Otherwise the former connection's close could
 // arrive before the new one's Join, and the server would remove the player.
 func (r *Redialer) joined() {
-	if r.conn.driver != nil || len(r.left) > 0 {
-		r.switching = true
+	if r.conn.driver != nil {
+		if !r.switching {
+			r.switching, r.took = true, r.now-r.began
+		}
 		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
-		if r.conn.driver != nil {
-			r.conn.end()
-		}
-		r.endLeft()
+		r.conn.end()
+	}
+	if r.now-r.since < r.cfg.MaxPause { // where packets are rare, that must become known
+		r.pause = r.slower()
+		r.at = r.now + r.pause
 	}
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
 }
@@ -322,7 +312,7 @@ func (r *Redialer) failed(why error, slower bool) {
 // again schedules the next dial.
 func (r *Redialer) again(why error, slower bool) {
 	if slower {
-		r.pause = min(max(2*r.pause, r.cfg.Pause), r.cfg.MaxPause)
+		r.pause = r.slower()
 	} else {
 		r.pause = r.cfg.Pause
 	}
@@ -331,6 +321,8 @@ func (r *Redialer) again(why error, slower bool) {
 		r.cfg.Failed(why)
 	}
 }
+
+func (r *Redialer) slower() time.Duration { return min(max(2*r.pause, r.cfg.Pause), r.cfg.MaxPause) }
 
 // end closes the driver of a connection or dial that has ended, and returns the reason.
 func (d *dialed) end() error {
@@ -346,6 +338,22 @@ func (d *dialed) end() error {
 	*d = dialed{}
 	return err
 }
+
+// abandon closes the driver without a goodbye: the server may have the player at this connection, and would remove it for that, before another dial has joined.
+func (d *dialed) abandon() {
+	if d.driver != nil {
+		_ = d.driver.Rebind(nowhere{}) // fails when it has ended
+		d.end()
+	}
+}
+
+// nowhere is a socket that sends nothing.
+type nowhere struct{ udp.Socket }
+
+func (nowhere) WriteBatch(msgs []udp.Message) (int, error) { return len(msgs), nil }
+func (nowhere) BatchSize() int                             { return 1 }
+func (nowhere) LocalAddr() netip.AddrPort                  { return netip.AddrPort{} }
+func (nowhere) Close() error                               { return nil }
 
 // endError is why a connection ended, in one line.
 type endError struct {
@@ -381,6 +389,5 @@ func (r *Redialer) Close() error {
 		}
 		*d = dialed{}
 	}
-	r.endLeft()
 	return errors.Join(errs...)
 }

@@ -39,6 +39,7 @@ type rig struct {
 	noTick  bool                       // the server's game forgets it
 	dials   int                        // Ann's
 	joined  func(c *driver.Conn)       // is told of hers
+	edit    func(*driver.Config)       // of a client's dial, or the server's
 }
 
 type player struct{ name string }
@@ -126,6 +127,9 @@ func newRig(t *testing.T, seed uint64, set netsim.Settings, edit func(*rig)) *ri
 // boot starts the server, or a client that dials.
 func (r *rig) boot(h *simtest.Host) (simtest.Program, error) {
 	cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond} // as a game that has something to say
+	if r.edit != nil {
+		r.edit(&cfg)
+	}
 	if h.IsServer() {
 		var err error
 		if r.players, err = session.NewPlayers(r.config); err != nil {
