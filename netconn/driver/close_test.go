@@ -91,7 +91,7 @@ func TestMovedConnectionsHaveTheirShare(t *testing.T) {
 	require.False(t, move(at(1, 2), at(2, 3)), "there is none")
 	require.Equal(t, at(1, 2), s.byAddr[at(1, 2)].conn.RemoteAddr())
 	require.True(t, move(at(1, 2), at(2, 1)), "it takes the address, and with it the place, of another")
-	require.Equal(t, 2, w.server.Len())
+	require.Equal(t, 3, w.server.Len())
 	require.False(t, s.places.Room(at(2, 1).Addr()))
 	require.True(t, move(at(2, 2), at(3, 1)))
 	require.True(t, s.places.Room(at(2, 1).Addr()))

@@ -221,16 +221,17 @@ func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie, ti
 	}
 	places, was := s.placesOf(p), p.conn.addr
 	places.Remove(was.Addr())
-	if !places.Room(from.Addr()) {
-		if old == nil || s.placesOf(old) != places {
-			places.Add(was.Addr())
-			s.d.Counters.NoRoom++
-			return false
-		}
-		old.conn.LinkClosed(s.at, "another client took the address over") // and its place
-		s.drop(old)
+	switch {
+	case places.Room(from.Addr()):
+		places.Add(from.Addr())
+	case old != nil && s.placesOf(old) == places: // they swap their places
+		places.Add(was.Addr())
+		old.conn.addr = was
+	default:
+		places.Add(was.Addr())
+		s.d.Counters.NoRoom++
+		return false
 	}
-	places.Add(from.Addr())
 	if s.byAddr[was] == p {
 		delete(s.byAddr, was)
 	}
@@ -345,6 +346,8 @@ func (c *unrealClient) tick(at time.Duration) {
 		c.failed = true
 		if version, _, ok := c.handshake.UpgradeDemanded(); ok {
 			c.d.dialFailed(fmt.Errorf("%w: the server has the network version %#x", ErrVersion, version))
+		} else if c.handshake.Counters.WrongVersion > 0 {
+			c.d.dialFailed(fmt.Errorf("%w: the server answered in another version of the handshake", ErrVersion))
 		} else {
 			c.d.dialFailed(ErrNoAnswer)
 		}
