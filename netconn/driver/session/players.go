@@ -30,7 +30,8 @@ type Config[P any] struct {
 	MaxAway int
 	// Refuse decides what happens when a player who has a connection joins with another. true: the new connection is closed with
 	// driver.ErrAlreadyConnected. false, the default: the former one is closed with driver.ErrReplaced. With the Netcode link
-	// its TakeOver setting decides instead.
+	// its TakeOver setting decides instead. Don't set it where clients have a
+	// Redialer: that has closed its former connection by the time that the new one is refused, and the player has left.
 	Refuse bool
 	// Keeps reports whether the player is kept after its connection ended this way. By default a player is kept if the connection timed
 	// out, was replaced, exceeded a bound of this end or had a narrow path (netconn.TimedOut, WeBroke, PathNarrow). It isn't kept if it
