@@ -124,7 +124,7 @@ type Config struct {
 	// Handlers wraps packets; nil for none.
 	Handlers *handler.Chain
 	// AllowOpen may refuse a channel that the peer opens, in addition to what the types say. The channel's packet is
-	// refused and so sent again. nil allows all.
+	// refused and so sent again. To the peer's adaptive controller that looks like losses, so refuse for a short time only. nil allows all.
 	AllowOpen func(in *bunch.In) error
 	// Closed is called once when the connection has ended. May be nil.
 	Closed func(CloseResult)

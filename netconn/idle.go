@@ -253,20 +253,12 @@ var (
 type refusals struct {
 	all, reliable nakRun
 	lastEmpty     time.Duration // when an empty packet was sent because of them
-	opens         int           // naks in a row of packets that open channels
 	pardoned      int           // bytes of packets whose naks were taken for refusals, less what was acked since
 }
 
 // mostPardoned bounds pardoned. Whether a nak is a refusal that says nothing of the path is known by what the peer says alone. So a peer that lies, and naks what
 // never arrives, has as much pardoned as it acks, and no more than this besides.
 const mostPardoned = 64 << 10
-
-// manyOpens is how many packets that open channels are lost in a row before the peer is taken to refuse them, as an AllowOpen does while it loads a level. On a path that
-// loses a fifth of all packets so many are lost in one of 125 cases.
-const manyOpens = 3
-
-// ofOpens reports whether the peer refuses packets that open channels: the last ones were lost, and others arrived meanwhile.
-func (r *refusals) ofOpens() bool { return r.opens >= manyOpens && r.all.packets < r.opens }
 
 // pardon reports whether the nak of a packet that the peer refused may say nothing of the path.
 func (r *refusals) pardon(bytes int32) bool {
@@ -303,9 +295,6 @@ func (r *nakRun) tooLong(trip time.Duration) bool {
 // acked and lost note the fate of a packet.
 func (r *refusals) acked(p *sentPacket) {
 	r.all.packets = 0
-	if p.opening {
-		r.opens = 0
-	}
 	r.pardoned = max(r.pardoned-int(p.bytes), 0)
 	if p.reliable && !p.opening {
 		r.reliable.packets = 0
@@ -314,9 +303,6 @@ func (r *refusals) acked(p *sentPacket) {
 
 func (r *refusals) lost(now time.Duration, p *sentPacket) {
 	r.all.nak(now)
-	if p.opening {
-		r.opens++
-	}
 	if p.reliable && !p.opening {
 		r.reliable.nak(now)
 	}

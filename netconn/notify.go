@@ -213,9 +213,9 @@ func (f *fates) PacketLost(id int64) {
 }
 
 // refused reports whether the peer refused a packet if it got it, as a channel's open that left before it was lost: that says nothing of the path. Nor does
-// the fate of one that opens a channel, while the control channel's open or a message of the login is missing, or the peer refuses all such packets.
+// the fate of one that opens a channel, while the control channel's open or a message of the login is missing.
 func (c *Conn) refused(p *sentPacket, id int64) bool {
-	if p.opening && (c.refusals.ofOpens() || c.channels.ControlLost(id)) {
+	if p.opening && c.channels.ControlLost(id) {
 		return true
 	}
 	if !p.blind {
