@@ -51,7 +51,7 @@ func TestRequestThatMustWaitIsItsOwners(t *testing.T) {
 		}
 		if !full {
 			m := r.server.mappings.byAddr[clientAddr][0]
-			r.server.connect(r.now, m, &challenge{clientID: m.clientID})
+			r.server.connect(r.now, m, &challenge{clientID: m.clientID}, 0)
 		}
 		seen := &capture{}
 		own := token(t, 1, nil)

@@ -193,7 +193,7 @@ func (s *Server) answered(now time.Duration, from netip.AddrPort, prefix byte, s
 }
 
 // response gives a slot to a client that answers a challenge of its own mapping.
-func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, plain []byte) {
+func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, seq uint64, plain []byte) {
 	s.Counters.Responses++
 	var ch challenge
 	challengeSeq := binary.LittleEndian.Uint64(plain)
@@ -250,7 +250,7 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, pl
 	if slot, ok := s.byAddr[from]; ok {
 		s.replace(now, slot, AddrTaken)
 	}
-	s.connect(now, m, &ch)
+	s.connect(now, m, &ch, seq)
 }
 
 // askEvery is how often Admit is asked about a client at most, however often that one answers its challenge: twice as often as those
@@ -286,10 +286,10 @@ func (s *Server) place(id uint64) (slot int, ok bool) {
 	return 0, false
 }
 
-func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
+func (s *Server) connect(now time.Duration, m *mapping, ch *challenge, seq uint64) {
 	slot, _ := s.place(ch.clientID) // response has seen to it that there is one
 	s.mappings.connected(m, s.cfg.TakeOver)
-	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
+	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence, began: seq}
 	s.byAddr[m.addr], s.byPath[m.path] = slot, slot
 	if _, held := s.byID[ch.clientID]; held {
 		s.unsettled[ch.clientID] = slot

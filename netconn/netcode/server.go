@@ -166,6 +166,7 @@ type clientSlot struct {
 	sent      time.Duration
 	timeout   time.Duration // negative never
 	seq       uint64
+	began     uint64 // the response's sequence: what the client sent before was for another server of its token
 	confirmed bool
 	addr      netip.AddrPort
 	id        uint64
@@ -288,7 +289,7 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	}
 	if t == typeResponse {
 		if m, plain := s.answered(now, from, p[0], seq, body); m != nil {
-			s.response(now, from, m, plain)
+			s.response(now, from, m, seq, plain)
 			return
 		}
 	}
@@ -318,7 +319,7 @@ func (s *Server) session(now time.Duration, slot int, t packetType, prefix byte,
 		}
 		return
 	}
-	if !c.window.Check(seq) {
+	if seq <= c.began || !c.window.Check(seq) {
 		s.Counters.Replayed++
 		return
 	}
