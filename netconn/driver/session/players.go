@@ -122,6 +122,9 @@ func (s *Players[P]) Joined(c *driver.Conn) {
 	case e.conn != nil && s.cfg.Refuse:
 		c.CloseWithError(driver.ErrAlreadyConnected)
 		return
+	case e.conn != nil && c.Driver() == e.conn.Driver() && c.ID() < e.conn.ID(): // its Join comes late: the client has dialed again meanwhile
+		c.CloseWithError(driver.ErrReplaced)
+		return
 	case e.conn != nil:
 		former := e.conn
 		delete(s.byConn, former)

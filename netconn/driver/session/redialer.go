@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/internal/silence"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
-	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // RedialConfig configures a Redialer.
@@ -61,7 +59,6 @@ type Redialer struct {
 	err     error // why no more dials are made
 	// switching: next has joined and is about to replace conn.
 	switching bool
-	took      time.Duration // from the beginning of next to its joining; the ack of its Join takes less
 }
 
 // dialed is a driver and its connection, which is nil until the handshake is done.
@@ -158,12 +155,6 @@ func (r *Redialer) TickDispatch(now time.Time) {
 		r.switching = false
 		r.next.end() // the server has given it up, and knows the connection
 	}
-	if r.switching && r.conn.driver != nil && !r.conn.ended() && r.silent() && !r.next.ended() && !r.next.conn.Closing() &&
-		r.gaps.Died(r.next.conn.Silence(), max(r.cfg.Silence, r.took)) {
-		r.conn.abandon() // the machine may have moved again
-		r.next.abandon()
-		r.switching = false
-	}
 	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
 	if r.err == nil {
 		r.lookAtDial()
@@ -222,7 +213,7 @@ func (r *Redialer) lookAtConn() {
 	case r.leaving():
 		r.drop()
 	default:
-		if r.now-r.since >= r.cfg.MaxPause {
+		if r.now-r.since >= r.cfg.MaxPause && !r.silent() {
 			r.pause = 0
 		}
 		r.gaps.Note(r.now, r.conn.conn.Silence())
@@ -251,9 +242,7 @@ func (r *Redialer) drop() {
 // arrive before the new one's Join, and the server would remove the player.
 func (r *Redialer) joined() {
 	if r.conn.driver != nil {
-		if !r.switching {
-			r.switching, r.took = true, r.now-r.began
-		}
+		r.switching = true
 		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
@@ -338,22 +327,6 @@ func (d *dialed) end() error {
 	*d = dialed{}
 	return err
 }
-
-// abandon closes the driver without a goodbye: the server may have the player at this connection, and would remove it for that, before another dial has joined.
-func (d *dialed) abandon() {
-	if d.driver != nil {
-		_ = d.driver.Rebind(nowhere{}) // fails when it has ended
-		d.end()
-	}
-}
-
-// nowhere is a socket that sends nothing.
-type nowhere struct{ udp.Socket }
-
-func (nowhere) WriteBatch(msgs []udp.Message) (int, error) { return len(msgs), nil }
-func (nowhere) BatchSize() int                             { return 1 }
-func (nowhere) LocalAddr() netip.AddrPort                  { return netip.AddrPort{} }
-func (nowhere) Close() error                               { return nil }
 
 // endError is why a connection ended, in one line.
 type endError struct {

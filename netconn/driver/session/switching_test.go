@@ -8,58 +8,9 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
-
-// TestMovesAgainWhileItChanges: a machine that has another address again just as a dial takes over has its player soon, and nothing but the last connection is left.
-func TestMovesAgainWhileItChanges(t *testing.T) {
-	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
-		for _, hurry := range []bool{false, true} {
-			for _, after := range []time.Duration{0, 30 * time.Millisecond, 90 * time.Millisecond, 200 * time.Millisecond} {
-				r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) {
-					if link != nil {
-						r.link = func(string) driver.Link { return link }
-						r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
-					}
-				})
-				r.world.RunUntil(3 * time.Second)
-				move := func() {
-					r.world.Host("Ann").Rebind()
-					if hurry {
-						r.clients["Ann"].Redial()
-					}
-				}
-				r.joined = func(*driver.Conn) {
-					r.joined = nil
-					r.world.At(r.world.Now()+after, move)
-				}
-				move()
-				r.world.RunUntil(7 * time.Second)
-				require.Nil(t, r.world.Failure())
-				require.Len(t, r.joins["Ann"], 3, "%T, hurry %v, after %v", link, hurry, after)
-				require.NotContains(t, r.of("Ann"), "gone")
-				r.world.RunUntil(15 * time.Second)
-				require.Len(t, r.joins["Ann"], 3, "%T, hurry %v, after %v", link, hurry, after)
-				require.Equal(t, 2, r.server.Len(), "%T, hurry %v, after %v", link, hurry, after)
-				here, away := r.players.Len()
-				require.Equal(t, []int{2, 0}, []int{here, away})
-			}
-		}
-	}
-}
-
-// TestOneDialWhereAcksAreSlow: on a long path with few packets one dial is enough after an address has changed, as the ack of the Join comes after Silence there.
-func TestOneDialWhereAcksAreSlow(t *testing.T) {
-	for _, lag := range []time.Duration{160 * time.Millisecond, 300 * time.Millisecond} {
-		r := newRig(t, 1, netsim.Settings{Lag: lag}, func(r *rig) { r.edit = func(c *driver.Config) { c.KeepAlive = 500 * time.Millisecond } })
-		r.world.RunUntil(15 * time.Second)
-		joins := len(r.joins["Ann"])
-		r.world.Host("Ann").Rebind()
-		r.world.RunUntil(25 * time.Second)
-		require.Nil(t, r.world.Failure())
-		require.Len(t, r.joins["Ann"], joins+1, "lag %v: %v", lag, r.joins["Ann"])
-	}
-}
 
 // TestLeaveJustBeforeItChanges: no dial takes over once the game has closed its connection, also when the dial joins in the same tick.
 func TestLeaveJustBeforeItChanges(t *testing.T) {
@@ -116,4 +67,51 @@ func TestDarkDownlinkWhileItChanges(t *testing.T) {
 			require.NotContains(t, r.of("Ann"), "gone", "%T, %v: %v %v", link, at, r.told, r.at)
 		}
 	}
+}
+
+// TestDarkAsItJoins: a path that goes dark for half a second just as a client's first connection joins, so that the server may hear of that after another dial has joined, has
+// the player with the last connection.
+func TestDarkAsItJoins(t *testing.T) {
+	for _, link := range []driver.Link{driver.PlainSalted{}, driver.PlainUnreal53(), driver.PlainUnreal427()} {
+		for i := range time.Duration(24) {
+			dark := 200*time.Millisecond + i*20*time.Millisecond
+			r := newRig(t, uint64(i)+1, netsim.Settings{Lag: 5 * time.Millisecond}, func(r *rig) {
+				r.link = func(string) driver.Link { return link }
+				r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
+				r.edit = func(c *driver.Config) { c.KeepAlive = 0 }
+			})
+			r.joined = func(*driver.Conn) {
+				r.joined = nil
+				r.dark()
+				r.world.At(r.world.Now()+dark, r.light)
+			}
+			r.world.RunUntil(6 * time.Second)
+			require.Nil(t, r.world.Failure())
+			require.NoError(t, r.clients["Ann"].Err(), "%T, dark for %v: %v", link, dark, r.told)
+			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v", link, dark)
+			here, away := r.players.Len()
+			require.Equal(t, []int{2, 0}, []int{here, away}, "%T, dark for %v", link, dark)
+		}
+	}
+}
+
+// TestRefusedBesideAConnection: a machine whose connection is dead dials ever more seldom where the server refuses it, as it does when the former connection is one that it still has.
+func TestRefusedBesideAConnection(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		token := r.link
+		r.link = func(client string) driver.Link {
+			if client == "" {
+				return driver.Netcode{Key: netcode.Key{1}} // without TakeOver
+			}
+			return token(client)
+		}
+	})
+	r.world.RunUntil(10 * time.Second)
+	require.Equal(t, 1, r.dials)
+	r.world.Host("Ann").Rebind()
+	r.world.RunUntil(29 * time.Second) // the connection ends at 30 s
+	require.Nil(t, r.world.Failure())
+	require.Less(t, r.dials, 12, "250 ms, 500, 1000, 2000, 4000, 5000, ...")
+	r.world.RunUntil(40 * time.Second)
+	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
 }
