@@ -177,10 +177,7 @@ func (c *Conn) probeTail() {
 	}
 	c.flow.lastOwed = c.now
 	if c.flow.probes++; c.flow.probes <= c.copies() {
-		if budget, bytes := c.Budget(), c.emptyBytes(); c.reserve.leaves(budget, bytes) {
-			c.reserve.took(budget, bytes)
-			c.oweAcks(0) // the copies that are owed ride in it
-		}
+		c.oweAcks(0) // the copies that are owed ride in it
 		return
 	}
 	c.startPacket()

@@ -346,8 +346,6 @@ func (c *unrealClient) tick(at time.Duration) {
 		c.failed = true
 		if version, _, ok := c.handshake.UpgradeDemanded(); ok {
 			c.d.dialFailed(fmt.Errorf("%w: the server has the network version %#x", ErrVersion, version))
-		} else if c.handshake.Counters.WrongVersion > 0 {
-			c.d.dialFailed(fmt.Errorf("%w: the server answered in another version of the handshake", ErrVersion))
 		} else {
 			c.d.dialFailed(ErrNoAnswer)
 		}
