@@ -39,7 +39,6 @@ const (
 	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
 	following    = 0.7                     // delivered of the rate: less, and growth waits for the link
 	overloaded   = 0.9                     // delivered of what was asked: the link is full
-	overflowing  = 0.8                     // delivered of what was sent, where there is a queue: it is full
 	drainHorizon = 400 * time.Millisecond  // a queue that long is drained at the lowest gain
 	minGain      = 0.3
 	maxGain      = 0.8

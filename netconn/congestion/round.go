@@ -123,7 +123,9 @@ type outcome struct {
 const (
 	deliverySpan   = 150 * time.Millisecond
 	deliveryBytes  = 12000
-	deliveryRounds = 8 // at most
+	deliveryRounds = 8    // at most
+	keepsUp        = 0.96 // the time in which packets left, of that in which they were delivered: the queue doesn't grow
+	nearlyWhole    = 0.95 // delivered of what was sent: it doesn't overflow
 	shareBatches   = 8
 	shareSpan      = 400 * time.Millisecond // at most
 )
@@ -186,7 +188,7 @@ func (d *delivery) capacity(lossy, tested bool) (rate float64, idle bool) {
 	slower := min(sum.left.Seconds()/took, 1)
 	through := float64(sum.through / sum.sent)
 	switch full := sum.sent >= deliveryBytes; {
-	case full && sum.busy && (slower < overloaded || through < overflowing):
+	case full && sum.busy && (slower < keepsUp || through < nearlyWhole):
 		return rate, true
 	case !lossy:
 		through = 1
