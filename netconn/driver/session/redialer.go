@@ -25,7 +25,7 @@ type RedialConfig struct {
 	// sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
 	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, and each connection that
-	// ends, or that another one replaces, within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
+	// ends, or that another one replaces though packets arrived on it, within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
 	// longer. At most a day; a MaxPause below Pause is an error.
 	Pause, MaxPause time.Duration
 	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
@@ -246,11 +246,11 @@ func (r *Redialer) joined() {
 		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
+		if r.now-r.since < r.cfg.MaxPause && r.conn.conn.Silence() < r.now-r.began { // it was alive: that packets are rare must become known
+			r.pause = r.slower()
+			r.at = r.now + r.pause
+		}
 		r.conn.end()
-	}
-	if r.now-r.since < r.cfg.MaxPause { // where packets are rare, that must become known
-		r.pause = r.slower()
-		r.at = r.now + r.pause
 	}
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
 }

@@ -476,6 +476,29 @@ func TestBriefConnections(t *testing.T) {
 	require.False(t, r.clients["Ann"].conn.Closed())
 }
 
+// TestBriefConnectionsDouble: the pauses after connections that a server ends soon double, and no more than that.
+func TestBriefConnectionsDouble(t *testing.T) {
+	var ends []time.Duration
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		r.joined = func(c *driver.Conn) {
+			r.world.At(r.world.Now()+300*time.Millisecond, func() {
+				for c := range r.server.Conns {
+					if c.ClientID() == 1 {
+						ends = append(ends, r.world.Now())
+						c.Abort(c.Now(), "restart")
+					}
+				}
+			})
+		}
+	})
+	r.world.RunUntil(10 * time.Second)
+	require.Nil(t, r.world.Failure())
+	joins := r.joins["Ann"]
+	for i, pause := 0, time.Second/2; i < 3; i, pause = i+1, 2*pause { // 250 ms, and the dial
+		require.Less(t, joins[i+1]-ends[i], pause+pause/2, "%d: %v %v", i, joins, ends)
+	}
+}
+
 // TestSettings: what can't work is an error that names it.
 func TestSettings(t *testing.T) {
 	_, err := session.NewPlayers(session.Config[int]{})
