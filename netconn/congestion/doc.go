@@ -90,7 +90,7 @@
 // A round in which the application left a tenth of its credit unused doesn't raise the rate. What is delivered then
 // shows the application's demand, not the capacity. So a cut lowers the rate by the share that was lost, if the loss
 // is congestion, and by how much longer the packets took to arrive than to be sent; with neither the rate stays.
-// If all packets waited in a queue that grew, or that lost a fifth, what was delivered counts as the capacity
+// If all packets waited in a queue that grew by 8 %, or that lost a twentieth, what was delivered counts as the capacity
 // as usual. The queue of such an application is measured over at least three packets, since the ack of one may be
 // lost. On a path with jitter, whether the link delivers what is asked is measured over a longer time.
 //

@@ -124,7 +124,7 @@ const (
 	deliverySpan   = 150 * time.Millisecond
 	deliveryBytes  = 12000
 	deliveryRounds = 8    // at most
-	keepsUp        = 0.96 // the time in which packets left, of that in which they were delivered: the queue doesn't grow
+	keepsUp        = 0.92 // the time in which packets left, of that in which they were delivered: the queue grows by no more than a tick in deliverySpan
 	nearlyWhole    = 0.95 // delivered of what was sent: it doesn't overflow
 	shareBatches   = 8
 	shareSpan      = 400 * time.Millisecond // at most
