@@ -13,12 +13,7 @@ import (
 // TestKickedInTheDark: a player that was kicked is gone, also when its client doesn't hear that and dials again meanwhile.
 func TestKickedInTheDark(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
-		r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) {
-			if link != nil {
-				r.link = func(string) driver.Link { return link }
-				r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
-			}
-		})
+		r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
 		r.world.RunUntil(3 * time.Second)
 		r.dark()
 		r.world.Host("Ann").Rebind()

@@ -124,6 +124,14 @@ func newRig(t *testing.T, seed uint64, set netsim.Settings, edit func(*rig)) *ri
 	return r
 }
 
+// over has all use a link, and a player's name be his id; nil is newRig's link.
+func (r *rig) over(link driver.Link) {
+	if link != nil {
+		r.link = func(string) driver.Link { return link }
+		r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
+	}
+}
+
 // boot starts the server, or a client that dials.
 func (r *rig) boot(h *simtest.Host) (simtest.Program, error) {
 	cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond} // as a game that has something to say
@@ -330,10 +338,7 @@ func TestMaxAway(t *testing.T) {
 }
 
 // unproven has clients of the salted link, which the login tells apart.
-func unproven(r *rig) {
-	r.link = func(string) driver.Link { return driver.PlainSalted{} }
-	r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
-}
+func unproven(r *rig) { r.over(driver.PlainSalted{}) }
 
 // TestOtherLinks: where the link knows nobody, the login's word decides, and the former connection goes when the new one has joined. The
 // goodbye of the former one doesn't take the player along.

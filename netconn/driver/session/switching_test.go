@@ -17,12 +17,7 @@ func TestLeaveJustBeforeItChanges(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}} {
 		for after := 400 * time.Millisecond; after < 500*time.Millisecond; after += 4 * time.Millisecond {
 			closed := false
-			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) {
-				if link != nil {
-					r.link = func(string) driver.Link { return link }
-					r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
-				}
-			})
+			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
 			r.world.RunUntil(3 * time.Second)
 			r.clients["Ann"].Redial()
 			r.joined = func(*driver.Conn) { require.False(t, closed, "%T, closed after %v", link, after) }
@@ -44,12 +39,7 @@ func TestDarkDownlinkWhileItChanges(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
 		for _, at := range []time.Duration{5900 * time.Millisecond, 6200 * time.Millisecond, 6500 * time.Millisecond} {
 			const dark = 5500 * time.Millisecond
-			r := newRig(t, 1, netsim.Settings{Lag: 33 * time.Millisecond}, func(r *rig) {
-				if link != nil {
-					r.link = func(string) driver.Link { return link }
-					r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
-				}
-			})
+			r := newRig(t, 1, netsim.Settings{Lag: 33 * time.Millisecond}, func(r *rig) { r.over(link) })
 			r.world.RunUntil(3 * time.Second)
 			ann, server := r.world.Host("Ann"), r.world.Host("server1")
 			r.dark()
@@ -76,8 +66,7 @@ func TestDarkAsItJoins(t *testing.T) {
 		for i := range time.Duration(24) {
 			dark := 200*time.Millisecond + i*20*time.Millisecond
 			r := newRig(t, uint64(i)+1, netsim.Settings{Lag: 5 * time.Millisecond}, func(r *rig) {
-				r.link = func(string) driver.Link { return link }
-				r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
+				r.over(link)
 				r.edit = func(c *driver.Config) { c.KeepAlive = 0 }
 			})
 			r.joined = func(*driver.Conn) {
