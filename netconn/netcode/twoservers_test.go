@@ -3,19 +3,19 @@ package netcode
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// town is two servers of one token and clients, without a network: packets arrive at once, but those to a server that is dark.
+// town is two servers of one token, the first of which admits nobody, and a client, without a network: packets arrive at once.
 type town struct {
-	t       *testing.T
 	now     time.Duration
 	servers [2]*Server
-	clients map[netip.AddrPort]*Client
-	up      [2][][]byte // what the client at clientAddr sent to each server
+	client  *Client
+	toFirst [][]byte // what the client sent to the first
 	gone    []Reason
 	queue   []func()
 }
@@ -24,56 +24,46 @@ var townAddrs = [2]netip.AddrPort{serverAddr, netip.MustParseAddrPort("10.0.0.9:
 
 type townServer struct {
 	*town
-	i int
+	addr netip.AddrPort
 }
 
-func (s townServer) Send(to netip.AddrPort, p []byte) {
+func (s townServer) Send(_ netip.AddrPort, p []byte) {
 	p = bytes.Clone(p)
-	s.queue = append(s.queue, func() {
-		if c := s.clients[to]; c != nil {
-			c.Receive(s.now, townAddrs[s.i], p)
-		}
-	})
+	s.queue = append(s.queue, func() { s.client.Receive(s.now, s.addr, p) })
 }
 func (s townServer) Connected(int, ClientInfo)         {}
 func (s townServer) Payload(int, []byte)               {}
 func (s townServer) Disconnected(_ int, reason Reason) { s.gone = append(s.gone, reason) }
 
-type townClient struct {
-	*town
-	at netip.AddrPort
-}
+type townClient struct{ *town }
 
 func (c townClient) Send(to netip.AddrPort, p []byte) {
 	p = bytes.Clone(p)
-	for i, a := range townAddrs {
-		if a == to {
-			if c.at == clientAddr {
-				c.up[i] = append(c.up[i], bytes.Clone(p))
-			}
-			c.queue = append(c.queue, func() { c.servers[i].Receive(c.now, c.at, p) })
-		}
+	i := slices.Index(townAddrs[:], to)
+	if i == 0 {
+		c.toFirst = append(c.toFirst, p)
 	}
+	c.queue = append(c.queue, func() { c.servers[i].Receive(c.now, clientAddr, bytes.Clone(p)) })
 }
 func (c townClient) StateChanged(State, State) {}
 func (c townClient) Payload([]byte)            {}
 
-func newTown(t *testing.T, slots int, admit func(server int, c ClientInfo) Admission) *town {
-	w := &town{t: t, clients: map[netip.AddrPort]*Client{}}
-	for i := range w.servers {
-		s, err := NewServer(ServerConfig{ProtocolID: 7, PrivateKey: Key{1}, Addrs: townAddrs[i : i+1], Slots: slots, Handler: townServer{w, i}, UnixAtZero: unixStart,
-			FirstSequence: uint64(i) << 40, Admit: func(c ClientInfo) Admission { return admit(i, c) }})
+func newTown(t *testing.T) *town {
+	w := &town{}
+	for i, addr := range townAddrs {
+		var err error
+		w.servers[i], err = NewServer(ServerConfig{ProtocolID: 7, PrivateKey: Key{1}, Addrs: []netip.AddrPort{addr}, Slots: 4, Handler: townServer{w, addr}, UnixAtZero: unixStart,
+			FirstSequence: uint64(i) << 40, Admit: func(ClientInfo) Admission {
+				if i == 0 {
+					return Refuse
+				}
+				return Admit
+			}})
 		require.NoError(t, err)
-		w.servers[i] = s
 	}
+	w.client = newClient(t, townClient{w})
+	require.NoError(t, w.client.Connect(w.now, token(t, 1, func(c *TokenConfig) { c.ClientID, c.Servers = 1, townAddrs[:] })))
 	return w
-}
-
-func (w *town) dial(at netip.AddrPort, id uint64, servers ...netip.AddrPort) *Client {
-	c := newClient(w.t, townClient{w, at})
-	w.clients[at] = c
-	require.NoError(w.t, c.Connect(w.now, token(w.t, id, func(c *TokenConfig) { c.ClientID, c.Servers = id, servers })))
-	return c
 }
 
 func (w *town) run(d time.Duration) {
@@ -86,29 +76,21 @@ func (w *town) run(d time.Duration) {
 		for _, s := range w.servers {
 			s.Tick(w.now)
 		}
-		for _, c := range w.clients {
-			c.Tick(w.now)
-		}
+		w.client.Tick(w.now)
 	}
 }
 
 // TestGoodbyeToAnotherServer: a client that the first server of its token denies says goodbye there, with the keys that the second has too. Whoever repeats that at the second server
 // from the client's address doesn't end its connection.
 func TestGoodbyeToAnotherServer(t *testing.T) {
-	w := newTown(t, 4, func(server int, _ ClientInfo) Admission {
-		if server == 0 {
-			return Refuse
-		}
-		return Admit
-	})
-	c := w.dial(clientAddr, 1, townAddrs[0], townAddrs[1])
+	w := newTown(t)
 	w.run(time.Second)
-	require.Equal(t, Connected, c.State())
+	require.Equal(t, Connected, w.client.State())
 	require.Equal(t, 1, w.servers[1].Clients())
-	for _, p := range w.up[0] {
+	for _, p := range w.toFirst {
 		w.servers[1].Receive(w.now, clientAddr, bytes.Clone(p))
 	}
 	require.Equal(t, 1, w.servers[1].Clients(), "ended: %v", w.gone)
 	w.run(10 * time.Second)
-	require.Equal(t, Connected, c.State())
+	require.Equal(t, Connected, w.client.State())
 }
