@@ -125,6 +125,7 @@ func connRules() map[string]rule {
 		"Protocol.CloseOnOverflow":     either, "Protocol.FirstFree": either, "Protocol.StrictControl": either,
 		"MaxChannels":     numbers(1, 32767),
 		"MaxMemory":       numbers(256<<10, math.MaxInt32),
+		"PeerMemory":      numbers(256<<10, math.MaxInt32),
 		"NeverReuseIndex": either, "RestartSequence": either, "NoPacketInfo": either,
 		"KeepAlive":           limits(list(time.Duration(-1), time.Millisecond-1, 30*time.Second+1, time.Hour+1), list(time.Duration(0), time.Millisecond, 30*time.Second)),
 		"Timeout":             limits(list(time.Duration(1), 10*time.Millisecond-1, 399*time.Millisecond, century+1), list(time.Duration(0), 400*time.Millisecond, century, time.Duration(-1))),
@@ -274,7 +275,7 @@ func settings(t *testing.T) []checked {
 				"Protocol.SequenceBits": limits(list(uint8(2), uint8(17)), list(uint8(0), uint8(9), uint8(16))), // the buffer needs 9
 				"Types": limits(list(noName, []channel.Type{{Name: bunch.Actor, Index: 3}}, []channel.Type{{Name: bunch.Actor}, {Name: bunch.Actor}}, []channel.Type{{Name: bunch.Actor, Static: true}},
 					[]channel.Type{{Name: bunch.Actor, Static: true, Index: 32767}}), list([]channel.Type{{Name: bunch.Actor, Static: true, Index: 32766}})).named("type"),
-				"ReliableBuffer": limits(list(-1, 1, 100, 1024), list(0, 2, 512)), "MaxChannels": numbers(1, 32767), "MaxMemory": numbers(256<<10, math.MaxInt32),
+				"ReliableBuffer": limits(list(-1, 1, 100, 1024), list(0, 2, 512)), "MaxChannels": numbers(1, 32767), "MaxMemory": numbers(256<<10, math.MaxInt32), "PeerMemory": numbers(256<<10, math.MaxInt32),
 				"PartialReliableThreshold": free("negative is never, and every number of parts may be the threshold"),
 				"EvenParts":                either, "CloseOnOverflow": either, "NeverReuseIndex": either, "FirstFree": either, "StrictControl": either, "RestartSequence": either,
 				"MaxQueuedControl": numbers(1, 1<<20), "Pool": free("nil is one of its own"),

@@ -100,6 +100,9 @@ type rare struct {
 	begun       int32 // bytes charged for them
 	yields      bool  // the charge doesn't count, because the peer refuses the channel's open
 	joining     int32 // bytes counted for the parts in assembly
+	ahead       int32 // bytes that the peer counts at most for sent bunches while they wait for those that were lost; 0 when none is
+	holes       int16 // those that were lost and haven't arrived
+	blocked     bool  // those that were never sent wait in Table.blocked
 	unfinished  bool  // the channel is in strange.unfinished
 	keptSent    int32 // bytes counted in Table.heldOut for queue, and by the handler, see HoldSent
 
@@ -119,7 +122,7 @@ func (ch *Channel) needRare() *rare {
 // dropRare gives the rare state back when all of it is zero.
 func (ch *Channel) dropRare() {
 	r := ch.rare
-	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.n > 0 || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.pausedUntil > 0 || r.begun > 0 || r.keptSent > 0 || ch.out.first < r.gapEnd {
+	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.n > 0 || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.holes > 0 || r.blocked || r.pausedUntil > 0 || r.begun > 0 || r.keptSent > 0 || ch.out.first < r.gapEnd {
 		return
 	}
 	ch.rare = nil

@@ -46,6 +46,9 @@ type Config struct {
 	// The other half is for reliable bunches that the peer doesn't ack, and what handlers count with Channel.HoldSent. Its last 16 KiB are reserved for the control
 	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.
 	MaxMemory int
+	// PeerMemory is the peer's MaxMemory, in the same range. Default 8 MiB. Split payloads begin, and further bunches of a channel are sent behind one
+	// that was lost, as far as the peer has room for them: packets that it refuses look like losses, and slow the connection down.
+	PeerMemory int
 	// PartialReliableThreshold is the number of parts from which an unreliable bunch without StayUnreliable is made reliable; replication then
 	// pauses until it is acked. One for which ReliableBuffer or MaxMemory has no room stays unreliable. Default 8; negative never.
 	PartialReliableThreshold int
@@ -88,6 +91,7 @@ func (c Config) filled() Config {
 	c.ReliableBuffer = cmp.Or(c.ReliableBuffer, 256)
 	c.MaxChannels = cmp.Or(c.MaxChannels, 32767)
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory)
+	c.PeerMemory = cmp.Or(c.PeerMemory, defaultMaxMemory)
 	c.PartialReliableThreshold = cmp.Or(c.PartialReliableThreshold, 8)
 	c.MaxQueuedControl = cmp.Or(c.MaxQueuedControl, 32768)
 	if c.PartialReliableThreshold < 0 {
@@ -121,6 +125,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%w: MaxChannels %d must be from 1 to 32767", ErrConfig, f.MaxChannels)
 	case f.MaxMemory < minMaxMemory || f.MaxMemory > math.MaxInt32:
 		return fmt.Errorf("%w: MaxMemory %d must be from %d to %d bytes", ErrConfig, f.MaxMemory, minMaxMemory, math.MaxInt32)
+	case f.PeerMemory < minMaxMemory || f.PeerMemory > math.MaxInt32:
+		return fmt.Errorf("%w: PeerMemory %d must be from %d to %d bytes", ErrConfig, f.PeerMemory, minMaxMemory, math.MaxInt32)
 	case f.MaxQueuedControl < 1 || f.MaxQueuedControl > 1<<20:
 		return fmt.Errorf("%w: MaxQueuedControl %d must be from 1 to %d", ErrConfig, f.MaxQueuedControl, 1<<20)
 	}

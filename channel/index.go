@@ -41,12 +41,14 @@ type Table struct {
 	served    *Channel   // its payload is joined first when memory is short
 	held      int        // bytes of the peer's data that count against MaxMemory
 	heldOut   int        // bytes of unacked data that count against it
+	ahead     int        // of all channels with holes; see Channel.ahead
 	reserved  int        // part of that, reserved by the connection
 	ownPages  int        // pages made for channels that this end opens, which aren't in held
 	strange   *strange   // nil until it is needed
 	finishing *finishing // nil when no handler had anything left at Shut
 	last      lastBunch
 	header    bunch.Header // of the bunch being sent
+	blocked   turns        // those of channels whose next bunch waits until the peer has room for it behind a lost one
 	line      turns        // those of channels whose next payload is split and waits for acks of others
 	refusing  int          // channels that count as refused
 	vain      int          // their turns in vain, less those that weren't
@@ -360,6 +362,9 @@ func (t *Table) Unacked() int { return t.unacked }
 // payloads that wait for acks of others don't count, nor those that wait for the next turn of channels that the peer may be refusing.
 func (t *Table) Waiting() int {
 	n := t.first.len() + t.due.len() - t.stale + t.fresh.waiting
+	if t.mayUnblock() {
+		n += t.blocked.waiting
+	}
 	if t.mayTurn() {
 		n += t.refused.waiting
 	}

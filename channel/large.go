@@ -27,7 +27,7 @@ func (t *Table) largeRoom() int {
 // peer turns out to have less room.
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
-	return max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
+	return max(least, min(least+t.begunRoom, maxBegun, min(t.cfg.MaxMemory, t.cfg.PeerMemory)/2/largeShare))
 }
 
 // oftenLost notes that a part was lost often.
@@ -139,8 +139,11 @@ func (t *Table) nextInLine() {
 
 // queue is where the channel's bunches that were never sent wait.
 func (ch *Channel) queue() *turns {
-	if ch.inLine {
+	switch {
+	case ch.inLine:
 		return &ch.table.line
+	case ch.isBlocked():
+		return &ch.table.blocked
 	}
 	return &ch.table.fresh
 }

@@ -95,7 +95,7 @@ func (m *Machine) End() {
 	}
 	t.ended, t.closing = true, true // set before handlers are told
 	t.removeAll()
-	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, 0
+	t.first, t.due, t.refused, t.fresh, t.blocked, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, turns{}, 0
 }
 
 // removeAll removes all channels, those behind one whose handler panics as well.
@@ -173,7 +173,7 @@ func (m *Machine) Shrink() {
 			*q = backlog{}
 		}
 	}
-	for _, q := range []*turns{&t.fresh, &t.line, &t.refused} {
+	for _, q := range []*turns{&t.fresh, &t.blocked, &t.line, &t.refused} {
 		if q.len() == 0 {
 			q.list = nil
 		}

@@ -51,6 +51,11 @@ func (t *Table) holdEarly(n int) {
 	t.early += n
 }
 
+// SetPeerMemory replaces Config.PeerMemory, as the peer has told its MaxMemory. Less than any may have counts as the least, 256 KiB.
+func (m *Machine) SetPeerMemory(bytes uint32) {
+	m.cfg.PeerMemory = int(min(max(bytes, minMaxMemory), math.MaxInt32))
+}
+
 // Reserve takes n bytes from what may be held for the peer: what the connection itself remembers of the packets in flight.
 func (m *Machine) Reserve(n int) { m.reserved = n }
 

@@ -434,6 +434,7 @@ func (ch *Channel) release() {
 	t.unacked -= ch.out.len() + len(ch.queued())
 	fresh := ch.firstFresh()
 	ch.queue().leave(ch)
+	t.noneAhead(ch)
 	if ch.inTurn {
 		t.refused.stale++
 	}

@@ -163,6 +163,31 @@ func recountLarge(t *Table) (begun, joining, fresh, refused, refusing int) {
 	return begun, joining, fresh, refused, refusing
 }
 
+// recountAhead counts what the channels that wait for lost bunches have sent, and checks what each of them counts.
+func recountAhead(t *testing.T, tab *Table) (ahead, blocked int) {
+	for ch := range tab.All {
+		holes, sent := 0, 0
+		for s := ch.out.first; s < ch.firstFresh(); s++ {
+			rec := ch.out.at(s)
+			if rec.hole {
+				holes++
+			}
+			if !rec.refused {
+				sent += peerCost(rec)
+			}
+		}
+		require.Equal(t, holes, ch.holes(), "%v", ch)
+		if holes > 0 {
+			require.EqualValues(t, sent, ch.rare.ahead, "%v", ch)
+			ahead += sent
+		}
+		if ch.isBlocked() {
+			blocked += int(ch.fresh)
+		}
+	}
+	return ahead, blocked
+}
+
 func assembling(ch *Channel) bool { return ch.rare != nil && ch.rare.assembly.Active() }
 
 // lentOnce reports whether nothing is in the pool twice, or there and in use.
@@ -225,7 +250,7 @@ func lentOnce(t *Table) bool {
 // TestCountsAreWhatIsHeld: what is counted against MaxMemory is what is there, whatever the peer and the game do.
 func TestCountsAreWhatIsHeld(t *testing.T) {
 	sizes := []int{0, 1, 5, 30, 64, 100, 700, 850}
-	seeds, ended, steps, inLine := 60, 0, 0, 0
+	seeds, ended, steps, inLine, blocked := 60, 0, 0, 0, 0
 	if os.Getenv("CI") != "" {
 		seeds = 1500
 	}
@@ -242,6 +267,7 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 				{Name: names[1], ClientOpen: true, ServerOpen: true, Accept: accept}, {Name: names[2], ClientOpen: true, Accept: accept}}}, w, w, 7, 9)
 		require.NoError(t, err)
 		tab := m.Table()
+		tab.cfg.PeerMemory = 16 << 10 // less than Config takes, so that channels wait for room often
 		w.t = tab
 		last := "begin"
 		for i := 0; i < 1500 && !w.gone; i++ {
@@ -349,13 +375,17 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			begun, joining, fresh, refused, refusing := recountLarge(tab)
 			require.Equal(t, begun, tab.begun, "seed %d step %d begun after %s", seed, i, last)
 			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)
-			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting, "seed %d step %d waiting after %s", seed, i, last)
+			ahead, waiting := recountAhead(t, tab)
+			require.Equal(t, ahead, tab.ahead, "seed %d step %d ahead after %s", seed, i, last)
+			require.Equal(t, waiting, tab.blocked.waiting, "seed %d step %d blocked after %s", seed, i, last)
+			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting+tab.blocked.waiting, "seed %d step %d waiting after %s", seed, i, last)
 			require.Equal(t, refused, tab.refused.waiting, "seed %d step %d refused after %s", seed, i, last)
 			require.Equal(t, refusing, tab.refusing, "seed %d step %d refusing after %s", seed, i, last)
 			require.LessOrEqual(t, pool.unused, 12<<20)
 			inLine = max(inLine, tab.line.len()-int(tab.line.stale))
-			if len(w.notes) == 0 && tab.line.len() > int(tab.line.stale) {
-				require.Positive(t, tab.fresh.waiting+tab.due.len()+tab.refused.len(), "seed %d step %d: nobody is under way after %s", seed, i, last)
+			blocked = max(blocked, tab.blocked.len()-int(tab.blocked.stale))
+			if len(w.notes) == 0 && tab.line.len()+tab.blocked.len() > int(tab.line.stale+tab.blocked.stale) {
+				require.Positive(t, tab.Waiting()+tab.due.len()+tab.refused.len(), "seed %d step %d: nobody is under way after %s", seed, i, last)
 			}
 			if steps%16 == 0 {
 				require.True(t, lentOnce(tab), "seed %d step %d", seed, i)
@@ -383,5 +413,6 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 		require.Zero(t, unacked+tab.unacked, "seed %d end", seed)
 	}
 	require.Greater(t, inLine, 1, "channels in line")
-	t.Log(ended, steps, pool.unused, inLine, why)
+	require.Greater(t, blocked, 1, "blocked channels")
+	t.Log(ended, steps, pool.unused, inLine, blocked, why)
 }

@@ -24,6 +24,7 @@ type outRec struct {
 	refused  bool // waits in Table.refused
 	seen     bool // by compact
 	noMerge  bool // nothing is merged with it
+	hole     bool // was lost, and isn't known to have arrived
 }
 
 // rides notes that packet id carries the bunch.
@@ -152,6 +153,7 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	if t.mayBeRefused(ch, rec) {
 		t.refuse(ch, rec)
 	} else {
+		t.lostAhead(ch, rec)
 		t.dueOf(ch).push(ch, rec.seq)
 	}
 }
@@ -197,6 +199,7 @@ func (t *Table) releaseFront(ch *Channel) {
 		closing := rec.header.Close
 		ends := !rec.header.Partial || rec.header.PartialFinal
 		t.heldOut -= outCost + cap(rec.data)
+		t.notAhead(ch, rec)
 		ch.out.popFirst(t.cfg.Pool)
 		ch.due = max(ch.due-1, 0)
 		t.unacked--
@@ -225,7 +228,7 @@ func (t *Table) releaseFront(ch *Channel) {
 
 // Pump sends waiting reliable bunches as far as the connection allows, lost ones first.
 func (m *Machine) Pump() {
-	if t := m.table(); t.first.len() > 0 || t.due.len() > 0 || t.refused.len() > 0 || t.fresh.len() > 0 {
+	if t := m.table(); t.first.len() > 0 || t.due.len() > 0 || t.refused.len() > 0 || t.fresh.len() > 0 || t.blocked.len() > 0 {
 		t.pumpAll()
 	}
 }
@@ -233,13 +236,14 @@ func (m *Machine) Pump() {
 func (t *Table) pumpAll() {
 	t.pump(&t.first)
 	t.pump(&t.due)
+	t.unblock()
 	for sent := true; sent; {
 		switch {
 		case t.refused.len() > 0 && (t.freshTurn < 0 || t.fresh.waiting == 0) && t.mayTurn():
 			sent = t.pumpRefused()
 		case t.fresh.len() > 0:
 			sent = t.pumpTurn()
-		default:
+		case !t.unblock():
 			return
 		}
 	}
@@ -300,6 +304,7 @@ func (t *Table) notWaiting(ch *Channel, rec *outRec) {
 // wait and letting nothing be sent, or by naking the oldest bunches of a channel again and again before the others have their turn.
 func (t *Table) dropStale() {
 	t.fresh.compact()
+	t.blocked.compact()
 	t.line.compact()
 	t.refused.compact()
 	if t.stale <= maxStale || t.stale <= t.first.len()+t.due.len()-t.stale {

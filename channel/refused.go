@@ -94,6 +94,7 @@ func (t *Table) refuse(ch *Channel, rec *outRec) {
 	if !ch.refused {
 		t.refusing++
 	}
+	t.notAhead(ch, rec)
 	rec.refused, ch.refused = true, true
 	if rec.seq == ch.out.first && (rec.lost == lostMost || t.short) {
 		t.inVain()
@@ -115,6 +116,7 @@ func (t *Table) refuse(ch *Channel, rec *outRec) {
 // notRefused ends that for one bunch.
 func (t *Table) notRefused(ch *Channel, rec *outRec) {
 	rec.refused = false
+	t.countAhead(ch, peerCost(rec))
 	ch.numRefused--
 	if ch.inTurn {
 		t.refused.waiting--

@@ -339,6 +339,9 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	if ch.index == 0 {
 		waits = t.first.len() > 0
 	}
+	if !waits && !t.peerHasRoom(ch, rec) {
+		ch.needRare().blocked, waits = true, true
+	}
 	if waits || !t.outlet.MaySend(h.Bits) {
 		rec.waiting = true
 		t.Counters.Backlog++
@@ -349,6 +352,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 		}
 		return bunch.NoPacket, nil
 	}
+	t.countAhead(ch, peerCost(rec))
 	t.transmit(ch, rec)
 	t.setLast(ch, h, rec, rec.packetID)
 	return rec.packetID, nil
@@ -455,7 +459,9 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 	}
 	l.bits += h.Bits
 	if rec != nil {
+		t.countAhead(ch, -peerCost(rec))
 		t.extend(rec, out.Data, h.Bits)
+		t.countAhead(ch, peerCost(rec))
 	}
 	t.Counters.Merged++
 	return true

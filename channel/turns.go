@@ -124,6 +124,11 @@ func (t *Table) pumpTurn() bool {
 	if ch == nil {
 		return true
 	}
+	if !t.peerHasRoom(ch, rec) {
+		ch.needRare().blocked = true
+		t.fresh.moveTo(&t.blocked)
+		return true
+	}
 	if !t.mayBegin(ch, rec) {
 		ch.inLine = true
 		t.fresh.moveTo(&t.line)
@@ -135,6 +140,7 @@ func (t *Table) pumpTurn() bool {
 	rec.waiting = false
 	t.fresh.took()
 	t.freshTurn = max(t.freshTurn-rec.header.Bits, 0) - 1
+	t.countAhead(ch, peerCost(rec))
 	t.transmit(ch, rec)
 	return true
 }

@@ -107,6 +107,10 @@ type Config struct {
 	// several bunches needs 12 times the sum of 256 KiB and the largest opening: 4 MiB for 80 KiB. In addition a connection keeps at most
 	// OrderCache packets, a word or two for each unreliable bunch in flight, and the windows of its streams: 16 of 256 KiB, by driver/stream's Config.
 	MaxMemory int
+	// PeerMemory is the peer's MaxMemory. Default the other end's default: 64 MiB on a server, 8 MiB on a client; the login of netconn/driver tells the peer of another one,
+	// but with Unreal's protocols. Split payloads begin, and further bunches of a channel are sent behind one that was lost, as far as the peer has room for
+	// them: what it refuses looks like loss, and slows the connection down.
+	PeerMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index;
 	// see channel.Config.
 	NeverReuseIndex, RestartSequence bool
@@ -246,6 +250,7 @@ func (c Config) filled() Config {
 		n.AckRecords = maxAckRecords // so that no record is ever missing
 	}
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory(c.Server))
+	c.PeerMemory = cmp.Or(c.PeerMemory, defaultMaxMemory(!c.Server))
 	if c.Protocol.Unreal {
 		c.Secret = 0
 	}
@@ -340,7 +345,7 @@ func (r *Redundancy) validate() error {
 func (c *Config) channelConfig() channel.Config {
 	return channel.Config{
 		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
-		MaxChannels: c.MaxChannels, MaxMemory: c.MaxMemory, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		MaxChannels: c.MaxChannels, MaxMemory: c.MaxMemory, PeerMemory: c.PeerMemory, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
 		StrictControl:   c.Protocol.StrictControl,
 		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
 	}

@@ -58,3 +58,6 @@ func (c *Conn) SetNetSpeed(bytesPerSecond int) {
 		c.netSpeed.SetRate(bytesPerSecond)
 	}
 }
+
+// SetPeerMemory replaces Config.PeerMemory, as the peer has told its MaxMemory, in bytes. Less than any may have counts as the least, 256 KiB.
+func (c *Conn) SetPeerMemory(bytes uint32) { c.channels.SetPeerMemory(bytes) }

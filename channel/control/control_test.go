@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 func samples() []Message {
 	return []Message{
 		&Hello{true, 0xdeadbeef, "token", 7}, &Welcome{"/maps/yard", "duel", ""}, &Upgrade{5, 1}, &Challenge{"prove it"},
-		&Netspeed{10000}, &Login{"r", "?Name=Zoë", []byte{1, 2, 3}, "go"}, &Failure{"full"}, &Join{}, &CloseReason{"bye"},
+		&Netspeed{10000}, &Login{"r", "?Name=Zoë", []byte{1, 2, 3}, "go"}, &Failure{"full"}, &Join{}, &CloseReason{"bye"}, &Memory{1 << 31},
 	}
 }
 
@@ -40,29 +41,39 @@ func TestCodec(t *testing.T) {
 	require.Error(t, err)
 }
 
-// talk runs a login over an in-memory line and returns both ends and their errors.
-func talk(sc ServerConfig, cc ClientConfig) (s *Server, c *Client, serr, cerr error) {
-	var toS, toC [][]byte
-	line := func(q *[][]byte) Sender {
+// line is both ends, and what each of them is sent.
+func line(sc ServerConfig, cc ClientConfig) (s *Server, c *Client, toS, toC *[][]byte) {
+	toS, toC = new([][]byte), new([][]byte)
+	sender := func(q *[][]byte) Sender {
 		return func(m Message) error {
 			b, err := Encode(m, false)
 			*q = append(*q, b)
 			return err
 		}
 	}
-	s, c = NewServer(sc, line(&toC)), NewClient(cc, line(&toS))
+	return NewServer(sc, sender(toC)), NewClient(cc, sender(toS)), toS, toC
+}
+
+// talk runs a login over an in-memory line and returns both ends and their errors.
+func talk(sc ServerConfig, cc ClientConfig) (s *Server, c *Client, serr, cerr error) {
+	s, c, toS, toC := line(sc, cc)
+	serr, cerr = run(s, c, toS, toC)
+	return s, c, serr, cerr
+}
+
+func run(s *Server, c *Client, toS, toC *[][]byte) (serr, cerr error) {
 	cerr = c.Start()
-	for len(toS)+len(toC) > 0 {
-		for _, b := range toS {
+	for len(*toS)+len(*toC) > 0 {
+		for _, b := range *toS {
 			serr = errors.Join(serr, s.Receive(bitio.NewReader(b, len(b)*8)))
 		}
-		toS = nil
-		for _, b := range toC {
+		*toS = nil
+		for _, b := range *toC {
 			cerr = errors.Join(cerr, c.Receive(bitio.NewReader(b, len(b)*8)))
 		}
-		toC = nil
+		*toC = nil
 	}
-	return s, c, serr, cerr
+	return serr, cerr
 }
 
 func TestLogin(t *testing.T) {
@@ -146,4 +157,32 @@ func TestReasonsCrossTheWire(t *testing.T) {
 			require.Equal(t, reason == c.is, errors.Is(cerr, reason), "%v: %v", c.err, reason)
 		}
 	}
+}
+
+// TestMemoryIsExchanged: each end hears what the other may hold, if that tells it, and a peer that mustn't tell it breaks the rules, as does one that does so before Hello.
+func TestMemoryIsExchanged(t *testing.T) {
+	for _, own := range [][2]int{{0, 0}, {1 << 20, 0}, {0, 3 << 20}, {1 << 20, math.MaxInt32}} {
+		var heard [2]uint32
+		s, c, toS, toC := line(ServerConfig{}, ClientConfig{})
+		s.ExchangeMemory(own[0], func(n uint32) { heard[1] = n })
+		c.ExchangeMemory(own[1], func(n uint32) { heard[0] = n })
+		serr, cerr := run(s, c, toS, toC)
+		require.NoError(t, serr)
+		require.NoError(t, cerr)
+		require.True(t, s.Joined() && c.Joined())
+		require.Equal(t, own, [2]int{int(heard[0]), int(heard[1])})
+	}
+	s, c, toS, toC := line(ServerConfig{}, ClientConfig{})
+	c.ExchangeMemory(1<<20, nil)
+	serr, _ := run(s, c, toS, toC)
+	require.ErrorIs(t, serr, ErrOrder)
+	s, c, toS, toC = line(ServerConfig{}, ClientConfig{})
+	s.ExchangeMemory(1<<20, nil)
+	_, cerr := run(s, c, toS, toC)
+	require.ErrorIs(t, cerr, ErrOrder)
+	s, _, _, _ = line(ServerConfig{}, ClientConfig{})
+	s.ExchangeMemory(0, func(uint32) {})
+	b, err := Encode(&Memory{1}, false)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Receive(bitio.NewReader(b, len(b)*8)), ErrOrder)
 }

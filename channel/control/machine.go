@@ -84,6 +84,27 @@ func startsWith(text, words string) bool {
 // Sender sends a message on channel 0 as a reliable bunch. If it returns an error, Receive returns that error.
 type Sender func(Message) error
 
+// memory is what the ends tell each other of their MaxMemory.
+type memory struct {
+	own  int
+	peer func(bytes uint32)
+}
+
+func (m *memory) tell(send Sender) error {
+	if m.own == 0 {
+		return nil
+	}
+	return send(&Memory{Bytes: uint32(m.own)})
+}
+
+// told takes the peer's; it is false for a peer that mustn't tell it.
+func (m *memory) told(msg *Memory) bool {
+	if m.peer != nil {
+		m.peer(msg.Bytes)
+	}
+	return m.peer != nil
+}
+
 // MinNetSpeed is the lowest bandwidth that a server grants, in bytes a second.
 const MinNetSpeed = 1800
 
@@ -135,6 +156,7 @@ type Server struct {
 	joined bool
 	login  Login
 	reason string
+	memory memory
 }
 
 // NewServer returns a server that waits for Hello.
@@ -144,6 +166,10 @@ func NewServer(cfg ServerConfig, send Sender) *Server {
 	}
 	return &Server{cfg: cfg, send: send, expect: HelloID}
 }
+
+// ExchangeMemory has the server tell its client that it holds so many bytes at most for it, unless they are 0, and call peer when the client tells the same of itself. Call it before
+// Receive. Without it a client that tells so breaks the rules.
+func (s *Server) ExchangeMemory(own int, peer func(bytes uint32)) { s.memory = memory{own, peer} }
 
 // Joined reports whether the client has joined.
 func (s *Server) Joined() bool { return s.joined }
@@ -187,6 +213,10 @@ func (s *Server) receive(m Message) error {
 			s.cfg.NetSpeed(max(MinNetSpeed, min(int(m.BytesPerSecond), s.cfg.MaxNetSpeed)))
 		}
 		return nil
+	case *Memory:
+		if s.memory.told(m) {
+			return nil
+		}
 	}
 	if m.ID() != s.expect || s.joined {
 		return fmt.Errorf("%w: %T", ErrOrder, m)
@@ -211,7 +241,10 @@ func (s *Server) hello(m *Hello) error {
 		return fmt.Errorf("%w: the client has %#x, we %#x", ErrVersion, m.NetworkVersion, s.cfg.NetworkVersion)
 	}
 	s.expect = LoginID
-	return s.send(&Challenge{Text: s.cfg.Challenge})
+	if err := s.send(&Challenge{Text: s.cfg.Challenge}); err != nil {
+		return err
+	}
+	return s.memory.tell(s.send)
 }
 
 // sendFailure sends the client a Failure with the error's text.
@@ -272,6 +305,7 @@ type Client struct {
 	joined  bool
 	reason  string
 	welcome *Welcome
+	memory  memory
 }
 
 // NewClient returns a client. Start begins the login.
@@ -282,9 +316,15 @@ func NewClient(cfg ClientConfig, send Sender) *Client {
 	return &Client{cfg: cfg, send: send, expect: ChallengeID}
 }
 
+// ExchangeMemory is Server.ExchangeMemory. Call it before Start.
+func (c *Client) ExchangeMemory(own int, peer func(bytes uint32)) { c.memory = memory{own, peer} }
+
 // Start sends Hello.
 func (c *Client) Start() error {
-	return c.send(&Hello{LittleEndian: true, NetworkVersion: c.cfg.NetworkVersion, Token: c.cfg.Token})
+	if err := c.send(&Hello{LittleEndian: true, NetworkVersion: c.cfg.NetworkVersion, Token: c.cfg.Token}); err != nil {
+		return err
+	}
+	return c.memory.tell(c.send)
 }
 
 // Joined reports whether the client has joined: the server accepted it and Join was sent.
@@ -318,6 +358,10 @@ func (c *Client) receive(m Message) error {
 	case *Failure:
 		c.reason = m.Reason
 		return Refused(m.Reason)
+	case *Memory:
+		if c.memory.told(m) {
+			return nil
+		}
 	case *Upgrade:
 		return fmt.Errorf("%w: the server has %#x, we %#x", ErrVersion, m.NetworkVersion, c.cfg.NetworkVersion)
 	}

@@ -21,6 +21,7 @@
 //	6  Failure          FString
 //	9  Join
 //	23 CloseReason      FString (5.x)
+//	240 Memory          u32 bytes, not Unreal's: both ends may send it, the client from Hello on, the server with Challenge
 //
 // The features are present from engine network version 28 on (the 5.3 presets). This package doesn't know the layout of Unreal's
 // unique net ID: it writes an IntPacked length and that many bytes. A login with a real Unreal end therefore needs a
@@ -51,6 +52,7 @@ const (
 	FailureID     ID = 6
 	JoinID        ID = 9
 	CloseReasonID ID = 23
+	MemoryID      ID = 240 // not Unreal's, whose numbers are far below
 )
 
 // Message is a control message of one of the types below.
@@ -100,6 +102,10 @@ type Join struct{}
 // CloseReason says why its sender is about to close the connection.
 type CloseReason struct{ Reason string }
 
+// Memory is its sender's MaxMemory, so that the peer sends no more at once than that has room for. Ends send it that have the default replaced, and not with Unreal's
+// protocols.
+type Memory struct{ Bytes uint32 }
+
 const (
 	maxText = 4096 // characters
 	maxID   = 256  // bytes
@@ -131,6 +137,9 @@ func (*Join) ID() ID { return JoinID }
 
 // ID is CloseReasonID.
 func (*CloseReason) ID() ID { return CloseReasonID }
+
+// ID is MemoryID.
+func (*Memory) ID() ID { return MemoryID }
 
 func (m *Hello) write(w *bitio.Writer, features bool) {
 	endian := uint8(0)
@@ -213,6 +222,9 @@ func (*Join) read(*bitio.Reader, bool)  {}
 func (m *CloseReason) write(w *bitio.Writer, _ bool) { w.WriteString(m.Reason) }
 func (m *CloseReason) read(r *bitio.Reader, _ bool)  { m.Reason = r.ReadString(maxText) }
 
+func (m *Memory) write(w *bitio.Writer, _ bool) { w.WriteUint32(m.Bytes) }
+func (m *Memory) read(r *bitio.Reader, _ bool)  { m.Bytes = r.ReadUint32() }
+
 // Errors of Read.
 var (
 	ErrUnknown = errors.New("control: unknown message")
@@ -239,6 +251,8 @@ func newMessage(id ID) Message {
 		return new(Join)
 	case CloseReasonID:
 		return new(CloseReason)
+	case MemoryID:
+		return new(Memory)
 	}
 	return nil
 }

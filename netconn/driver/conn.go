@@ -257,6 +257,7 @@ func (c *Conn) begin() {
 			}
 		}
 		c.server = control.NewServer(cfg, c.sendControl)
+		c.exchangeMemory(c.server)
 	default:
 		cfg := d.cfg.Client
 		entered := cfg.Entered
@@ -266,12 +267,22 @@ func (c *Conn) begin() {
 			}
 		}
 		c.client = control.NewClient(cfg, c.sendControl)
+		c.exchangeMemory(c.client)
 		if _, err := c.Open(bunch.Control, (*controlHandler)(c)); err == nil {
 			err = c.client.Start()
 			if err != nil {
 				c.Fail(err, true)
 			}
 		}
+	}
+}
+
+// exchangeMemory has the login tell the peer of a MaxMemory that isn't the default. Unreal's protocols have no message for that.
+func (c *Conn) exchangeMemory(login interface {
+	ExchangeMemory(own int, peer func(bytes uint32))
+}) {
+	if !c.driver.cfg.Protocol.Unreal {
+		login.ExchangeMemory(c.driver.cfg.MaxMemory, c.SetPeerMemory)
 	}
 }
 

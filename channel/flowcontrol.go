@@ -1,0 +1,105 @@
+package channel
+
+// How much is sent behind a reliable bunch that was lost. The peer keeps the bunches behind it until it arrives, and refuses what exceeds its MaxMemory. A packet that
+// is refused costs its bandwidth in vain, and looks lost to the rate controller, so that the whole connection slows down.
+//
+// So a channel has holes: bunches that were lost and aren't known to have arrived. While it has any, all that it has sent from the oldest unacked bunch on may be in the
+// peer's memory. Table.ahead is the sum of that over the channels with holes, as the peer counts it. When it comes near Config.PeerMemory, a channel with holes
+// waits in Table.blocked with what it never sent. Each channel with holes has a bunch in flight or due, whose ack goes on from there. A channel without holes
+// isn't blocked: the peer keeps nothing of it.
+
+// peerShare is the share of the peer's MaxMemory for that, one part in so many. Early bunches may take 9/32 of it: half is for what it
+// receives, a quarter of that for parts, and a quarter of the rest for handlers and opens.
+const peerShare = 4
+
+// peerCost is what the peer counts at most for a bunch that waits for others.
+func peerCost(rec *outRec) int {
+	return earlyBytes(rec.header.Partial, bufferSize((rec.header.Bits+7)/8))
+}
+
+// isBlocked reports whether the channel's bunches that were never sent wait for room at the peer.
+func (ch *Channel) isBlocked() bool { return ch.rare != nil && ch.rare.blocked }
+
+// holes is how many bunches of the channel were lost and haven't arrived.
+func (ch *Channel) holes() int {
+	if ch.rare == nil {
+		return 0
+	}
+	return int(ch.rare.holes)
+}
+
+// countAhead counts n bytes of what the channel sent, if it has holes.
+func (t *Table) countAhead(ch *Channel, n int) {
+	if ch.holes() > 0 {
+		ch.rare.ahead += int32(n)
+		t.ahead += n
+	}
+}
+
+// lostAhead notes that a bunch was lost. With the first one, all that the channel has sent counts.
+func (t *Table) lostAhead(ch *Channel, rec *outRec) {
+	if rec.hole || ch.index == 0 {
+		return
+	}
+	rec.hole = true
+	r := ch.needRare()
+	if r.holes++; r.holes == 1 {
+		for seq := ch.out.first; seq < ch.firstFresh(); seq++ {
+			if rec := ch.out.at(seq); !rec.refused {
+				t.countAhead(ch, peerCost(rec))
+			}
+		}
+	}
+}
+
+// notAhead says that the peer has released a bunch that was sent, or that it doesn't keep it.
+func (t *Table) notAhead(ch *Channel, rec *outRec) {
+	if !rec.refused {
+		t.countAhead(ch, -peerCost(rec))
+	}
+	if !rec.hole {
+		return
+	}
+	rec.hole = false
+	r := ch.rare
+	if r.holes == 1 {
+		t.noneAhead(ch)
+		ch.dropRare()
+		return
+	}
+	r.holes--
+}
+
+// peerHasRoom reports whether a bunch that was never sent may be, as far as the peer's memory goes.
+func (t *Table) peerHasRoom(ch *Channel, rec *outRec) bool {
+	return ch.holes() == 0 || t.ahead+peerCost(rec) <= t.cfg.PeerMemory/peerShare
+}
+
+// noneAhead says that the peer keeps nothing more of the channel.
+func (t *Table) noneAhead(ch *Channel) {
+	if ch.holes() > 0 {
+		t.ahead -= int(ch.rare.ahead)
+		ch.rare.ahead, ch.rare.holes = 0, 0
+	}
+}
+
+// mayUnblock reports whether the first blocked channel may send again.
+func (t *Table) mayUnblock() bool {
+	if t.blocked.len() == 0 {
+		return false
+	}
+	ch, rec := t.blocked.first()
+	return ch != nil && t.peerHasRoom(ch, rec)
+}
+
+// unblock has it take turns with the others, if it may send again.
+func (t *Table) unblock() bool {
+	if !t.mayUnblock() {
+		return false
+	}
+	ch, _ := t.blocked.first()
+	t.blocked.moveTo(&t.fresh)
+	ch.rare.blocked = false
+	ch.dropRare()
+	return true
+}
