@@ -98,7 +98,8 @@ type Config struct {
 	Redundancy                       netconn.Redundancy
 	Coding                           netconn.Coding // of links other than PlainUnreal
 	NeverReuseIndex, RestartSequence bool
-	MaxChannels, MaxMemory           int
+	MaxChannels                      int
+	MaxMemory, PeerMemory            int
 	// Controller makes the rate controller of a connection. Default: congestion.NewAdaptive, which finds the path's
 	// bandwidth. When NetSpeed is set, or with a protocol of Unreal's, the default is Unreal's NetSpeed bucket.
 	Controller func() congestion.Controller

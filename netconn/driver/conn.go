@@ -152,7 +152,7 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 // connConfig is the part of the settings that connections get.
 func (d *Driver) connConfig(c *Conn, server bool) netconn.Config {
 	return netconn.Config{
-		Protocol: d.cfg.Protocol, Server: server, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory,
+		Protocol: d.cfg.Protocol, Server: server, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory, PeerMemory: d.cfg.PeerMemory,
 		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
 		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
 		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, Coding: d.cfg.Coding, NetSpeed: d.cfg.NetSpeed,
