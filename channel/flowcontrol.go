@@ -70,8 +70,18 @@ func (t *Table) notAhead(ch *Channel, rec *outRec) {
 	r.holes--
 }
 
-// peerHasRoom reports whether a bunch that was never sent may be, as far as the peer's memory goes.
-func (t *Table) peerHasRoom(ch *Channel, rec *outRec) bool {
+// OnlyControl has reliable bunches of all channels but the control channel wait until it is called with false: the peer refuses their opens, as the login isn't done.
+func (m *Machine) OnlyControl(only bool) {
+	t := m.table()
+	t.onlyControl = only
+	t.unblock(t.blocked.len())
+}
+
+// mayFollow reports whether a bunch that was never sent may be: the peer opens channels, and has room for what it may have to keep.
+func (t *Table) mayFollow(ch *Channel, rec *outRec) bool {
+	if t.onlyControl {
+		return ch.index == 0
+	}
 	return ch.holes() == 0 || t.ahead+peerCost(rec) <= t.cfg.PeerMemory/peerShare
 }
 
@@ -89,17 +99,17 @@ func (t *Table) mayUnblock() bool {
 		return false
 	}
 	ch, rec := t.blocked.first()
-	return ch != nil && t.peerHasRoom(ch, rec)
+	return ch != nil && t.mayFollow(ch, rec)
 }
 
-// unblock has it take turns with the others, if it may send again.
-func (t *Table) unblock() bool {
-	if !t.mayUnblock() {
-		return false
+// unblock has the first blocked channels, at most n, take turns with the others, as long as the first one may send again. It reports whether there was one.
+func (t *Table) unblock(n int) bool {
+	i := 0
+	for ; i < n && t.mayUnblock(); i++ {
+		ch, _ := t.blocked.first()
+		t.blocked.moveTo(&t.fresh)
+		ch.rare.blocked = false
+		ch.dropRare()
 	}
-	ch, _ := t.blocked.first()
-	t.blocked.moveTo(&t.fresh)
-	ch.rare.blocked = false
-	ch.dropRare()
-	return true
+	return i > 0
 }

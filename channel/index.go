@@ -64,9 +64,11 @@ type Table struct {
 	control   int32  // reliable bunches that channel 0 had unacked when it closed, and those that were acked and ignored
 	free      uint32 // the search for a free index starts here
 	closing   bool   // nothing more may be sent
-	refuses   bool   // the handler of the bunch being delivered has called Refuse
-	ended     bool
-	ownPool   bool // cfg.Pool isn't shared
+	// onlyControl says that reliable bunches of other channels wait.
+	onlyControl bool
+	refuses     bool // the handler of the bunch being delivered has called Refuse
+	ended       bool
+	ownPool     bool // cfg.Pool isn't shared
 	// controlGone says that channel 0 was closed; it can't be opened again.
 	controlGone bool
 }

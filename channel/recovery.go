@@ -236,14 +236,14 @@ func (m *Machine) Pump() {
 func (t *Table) pumpAll() {
 	t.pump(&t.first)
 	t.pump(&t.due)
-	t.unblock()
+	t.unblock(mostPassed)
 	for sent := true; sent; {
 		switch {
 		case t.refused.len() > 0 && (t.freshTurn < 0 || t.fresh.waiting == 0) && t.mayTurn():
 			sent = t.pumpRefused()
 		case t.fresh.len() > 0:
 			sent = t.pumpTurn()
-		case !t.unblock():
+		case !t.unblock(1):
 			return
 		}
 	}

@@ -339,7 +339,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	if ch.index == 0 {
 		waits = t.first.len() > 0
 	}
-	if !waits && !t.peerHasRoom(ch, rec) {
+	if !waits && !t.mayFollow(ch, rec) {
 		ch.needRare().blocked, waits = true, true
 	}
 	if waits || !t.outlet.MaySend(h.Bits) {

@@ -124,7 +124,7 @@ func (t *Table) pumpTurn() bool {
 	if ch == nil {
 		return true
 	}
-	if !t.peerHasRoom(ch, rec) {
+	if !t.mayFollow(ch, rec) {
 		ch.needRare().blocked = true
 		t.fresh.moveTo(&t.blocked)
 		return true

@@ -61,3 +61,7 @@ func (c *Conn) SetNetSpeed(bytesPerSecond int) {
 
 // SetPeerMemory replaces Config.PeerMemory, as the peer has told its MaxMemory, in bytes. Less than any may have counts as the least, 256 KiB.
 func (c *Conn) SetPeerMemory(bytes uint32) { c.channels.SetPeerMemory(bytes) }
+
+// OnlyControl has reliable bunches of all channels but the control channel wait until it is called with false. Package netconn/driver calls it while the login isn't done, as the peer
+// refuses channels until then.
+func (c *Conn) OnlyControl(only bool) { c.channels.OnlyControl(only) }

@@ -194,6 +194,7 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 		return nil, fmt.Errorf("driver: %w", err)
 	}
 	c.Conn = nc
+	c.OnlyControl(d.login)
 	d.conns = append(d.conns, c)
 	return c, nil
 }
@@ -300,6 +301,7 @@ func (c *Conn) join() bool {
 		}
 	}
 	c.joined, c.joinedAt = true, c.Now()
+	c.OnlyControl(false)
 	c.driver.Counters.Joined++
 	c.tell(slog.LevelInfo, "connection joined")
 	if c.driver.cfg.Joined != nil {
