@@ -25,6 +25,8 @@ type Conn struct {
 	coder    *coder  // nil without coding
 	reserve  reserve // zero without copies
 	rtt      rtt
+	wayBack  wayBack
+	returner congestion.Returner
 	closer   closer
 	sentPackets
 	notify packetnotify.Notify
@@ -104,6 +106,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		c.netSpeed = congestion.NewTokenBucket(cfg.NetSpeed)
 		c.cfg.Controller = c.netSpeed
 	}
+	c.returner, _ = c.cfg.Controller.(congestion.Returner)
 	c.trace(nettrace.ConnOpened, 0, 0, 0)
 	return c, nil
 }

@@ -116,6 +116,13 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	if id := c.notify.AckedID(h); ahead > 1 && id >= c.first && id < c.sentPackets.next {
 		c.flow.ackedAt = c.packetAt(id).at
 	}
+	if c.returner != nil && heard && !isRepaired(h) {
+		peek := *r
+		if clock, ok := c.readPacketInfo(&peek); ok {
+			wait := c.wayBack.heard(c.now, clock)
+			c.returner.OnReturn(wait)
+		}
+	}
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {
 		c.Fail(errOptimistic, false)

@@ -43,6 +43,42 @@ func (r *rtt) clock(now time.Duration, ms int) {
 	r.lastClock, r.lastArrival = int16(ms), now
 }
 
+// wayBack tells how long what the peer sends waits in a queue, by the jitter clocks of its packets: the differences of their spacing at sending and at
+// arrival add up to how much longer one took than another. That is compared with the least of the last 20 to 30 s.
+type wayBack struct {
+	ms    int           // jitter clock of the newest
+	at    time.Duration // when that came
+	took  time.Duration // longer than the first
+	least [3]time.Duration
+	began time.Duration // the first of these, which is of now
+	on    bool
+}
+
+const (
+	wayBackGap    = 400 * time.Millisecond // between two packets, at most: a clock tells milliseconds of a second
+	wayBackBucket = 10 * time.Second
+)
+
+// heard takes the jitter clock of a packet, and returns how long it waited.
+func (w *wayBack) heard(now time.Duration, ms int) time.Duration {
+	if ms >= 1000 {
+		w.on = false
+		return 0
+	}
+	left := time.Duration((ms-w.ms+1000)%1000) * time.Millisecond
+	if !w.on || now-w.at > wayBackGap || left > wayBackGap {
+		*w = wayBack{ms: ms, at: now, began: now, on: true}
+		return 0
+	}
+	w.took += now - w.at - left
+	w.ms, w.at = ms, now
+	for ; now-w.began >= wayBackBucket; w.began += wayBackBucket {
+		w.least = [3]time.Duration{w.took, w.least[0], w.least[1]}
+	}
+	w.least[0] = min(w.least[0], w.took)
+	return w.took - min(w.least[0], w.least[1], w.least[2])
+}
+
 // rates is bandwidth and loss over periods of a second.
 type rates struct {
 	start     time.Duration

@@ -144,6 +144,7 @@ type Adaptive struct {
 	ackGap       time.Duration // smoothed time between feedback
 	lastTick     time.Duration
 	started      bool
+	back         time.Duration // for which acks wait on their way
 }
 
 // epoch is a time of congestion: it ends when a round is without.
@@ -231,27 +232,49 @@ func (a *Adaptive) pause(bytes int) time.Duration {
 	return 2 * (seconds(float64(bytes), a.Rate()) + a.tickGap)
 }
 
+// OnReturn says how long acks wait in the queue of the way back from now on: that is no queue of ours.
+func (a *Adaptive) OnReturn(wait time.Duration) { a.back = max(wait-a.cfg.TargetDelay, 0) }
+
 // OnAck counts a delivered packet and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
 	says := a.feedback(now, id, bytes)
+	there := a.there(rtt)
 	if rtt > 0 && !a.isStale(now) {
-		a.recent.step(now, rtt) // also of a packet sent in a drain: the path may become longer then
-		a.doubt.sample(id, rtt)
+		a.recent.step(now, there) // also of a packet sent in a drain: the path may become longer then
+		a.doubt.sample(id, there)
 	}
 	if !says {
 		return
 	}
 	a.round.acked += bytes
 	a.round.delivered++
-	a.round.rtt(rtt)
+	a.round.rtt(there, rtt)
 	if rtt > 0 {
 		a.round.newest = now - rtt
-		a.recent.sample(now, rtt)
+		a.recent.sample(now, there)
 	}
 	a.loss.slot.acked++
 	if a.starts(id) {
 		a.steps.at(a.rates.of(id)).acked++
 	}
+}
+
+// there is a round trip time without what the ack waited on its way back: no less than the base, as that wait is known to a tick. Where it would be much less,
+// what was said of the way back is wrong.
+func (a *Adaptive) there(rtt time.Duration) time.Duration {
+	there, base := rtt-a.back, a.queue.base.get()
+	if rtt == 0 || there <= 0 || there < base-maxNoise {
+		return rtt
+	}
+	return max(there, min(rtt, base))
+}
+
+// trip is the round trip time without a queue of ours; 0 before it is known.
+func (a *Adaptive) trip() time.Duration {
+	if base := a.queue.base.get(); base > 0 {
+		return base + a.back
+	}
+	return 0
 }
 
 // OnLost counts a lost packet.
@@ -410,7 +433,7 @@ func (a *Adaptive) patience() time.Duration {
 // curiosity is the time between packets while as much is in flight as may be. They go on, at MinRate or less: only the
 // feedback on a later packet tells that the end of a queue was lost, or that a long queue is gone.
 func (a *Adaptive) curiosity() time.Duration {
-	asks := min(a.patience()/2, a.queue.base.get()+minPatience)
+	asks := min(a.patience()/2, a.trip()+minPatience)
 	return max(asks, seconds(float64(a.cfg.MaxPacket), float64(a.cfg.MinRate)))
 }
 

@@ -35,6 +35,13 @@ type Emptier interface {
 	OnSentEmpty(now time.Duration, id int64, bytes int)
 }
 
+// Returner is a Controller that is told how long what comes from the peer waits in the queue of the way back, which its rate doesn't fill. OnReturn is called
+// before the OnAck of the acks that waited so long; their rtt includes it.
+type Returner interface {
+	Controller
+	OnReturn(wait time.Duration)
+}
+
 // seconds is how long bytes take at a rate in bytes a second.
 func seconds(bytes, rate float64) time.Duration {
 	return time.Duration(bytes / rate * float64(time.Second))

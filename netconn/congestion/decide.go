@@ -56,7 +56,7 @@ func (a *Adaptive) settle(now time.Duration) {
 	if base := a.queue.base.get(); base > 0 && low > base+2*a.unclear() {
 		alarm = a.phase != Drain
 	}
-	done := r.done || alarm || r.low > 0 && took > min(2*a.queue.base.get()+minRound, max(maxRound, 3*a.sendGap, a.longest/roundsInFlight))
+	done := r.done || alarm || r.low > 0 && took > min(2*a.trip()+minRound, max(maxRound, 3*a.sendGap, a.longest/roundsInFlight))
 	if !done || took < minRound {
 		return
 	}
@@ -150,6 +150,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		case congested:
 			a.cut(now, lossy, tested)
 		case limited:
+			a.lately.sample(now, a.out.rate())
 		case r.cold || a.out.share(a.sendGap+a.queue.noise()) >= following:
 			a.rate = a.clamp(a.rate * math.Pow(startupGain, a.part(r, took)))
 		default:
@@ -224,7 +225,7 @@ func (a *Adaptive) draining(now time.Duration) {
 		return
 	}
 	queue := a.queue.delay()
-	empty := float64(a.inflight) <= a.capacity*a.queue.base.get().Seconds()
+	empty := float64(a.inflight) <= a.capacity*a.trip().Seconds()
 	switch {
 	case empty || a.epoch.seen && queue <= a.cfg.TargetDelay+a.queue.noise():
 	case now < a.until:
@@ -383,7 +384,7 @@ func (a *Adaptive) leap(r *round, inc float64, took time.Duration) float64 {
 // part is the part of a doubling that a round may bring: less than all of it where a round is less than a round trip. It is more once the
 // link has turned out to be another.
 func (a *Adaptive) part(r *round, took time.Duration) float64 {
-	base, trips := a.queue.base.get(), doublingTrip
+	base, trips := a.trip(), doublingTrip
 	if r.done || base == 0 {
 		return 1
 	}
@@ -401,7 +402,7 @@ func (a *Adaptive) calmTime() time.Duration {
 		return calm / 3
 	}
 	t := time.Duration(float64(calm) * min(max(math.Pow(a.rate/calmRate, calmPower), minCalm), maxCalm))
-	return max(t-5*a.queue.base.get()/2, calm/2)
+	return max(t-5*a.trip()/2, calm/2)
 }
 
 // congested answers congestion in cruise once, and again at once while the link delivers less
@@ -430,7 +431,7 @@ func (a *Adaptive) congested(now time.Duration, r *round, lossy, tested bool) {
 // cut lowers the rate below what the link delivers, and drains the queue. Where the application uses less than the rate, nothing is lost, and
 // delivery takes no longer than sending did, it isn't our queue.
 func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
-	delivered, idle := a.out.capacity(lossy, tested)
+	delivered, idle := a.out.capacity(lossy, tested, a.apart())
 	a.step = 0
 	first := a.phase == Startup && a.best == 0
 	if delivered == 0 {
@@ -464,7 +465,7 @@ func (a *Adaptive) lower(now time.Duration, capacity float64) {
 	a.accrue(now)
 	a.capacity = capacity
 	a.rate = a.clamp(backoff * capacity)
-	queue := max(a.queue.delay(), seconds(float64(a.inflight), capacity)-a.queue.base.get())
+	queue := max(a.queue.delay(), seconds(float64(a.inflight), capacity)-a.trip())
 	a.gain = min(max(1-queue.Seconds()/drainHorizon.Seconds(), minGain), maxGain)
 	a.until, a.drained = now+a.drainTime(queue), queue
 }

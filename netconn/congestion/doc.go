@@ -48,6 +48,9 @@
 // eight packets are put together. A queue above twice the threshold halves the addition. A base that comes from
 // the first few packets of such a path is measured again after the first drain.
 //
+// What the peer sends may wait in a queue too, on the way back, and its acks with it: [Returner] tells how long. That isn't our queue, so it is taken off the round trip times of
+// the first sign, down to the base, and added to the base where feedback is awaited. A peer that says so in vain has its own path's queue filled, until loss is seen.
+//
 // The second sign is loss beyond LossTolerance, for links that hardly queue. The loss must last: packets are
 // counted in slots of 100 ms, and the slot with the most losses doesn't count. After a slot without loss the next
 // one begins at the first loss. After a cut for loss alone a likelihood test compares the loss with that before
@@ -90,7 +93,7 @@
 // A round in which the application left a tenth of its credit unused doesn't raise the rate. What is delivered then
 // shows the application's demand, not the capacity. So a cut lowers the rate by the share that was lost, if the loss
 // is congestion, and by how much longer the packets took to arrive than to be sent; with neither the rate stays.
-// If all packets waited in a queue that grew by 8 %, or that lost a twentieth, what was delivered counts as the capacity
+// If all packets waited in a queue that grew by 8 %, less where there are more than 60 bursts a second, or that lost a twentieth, what was delivered counts as the capacity
 // as usual. The queue of such an application is measured over at least three packets, since the ack of one may be
 // lost. On a path with jitter, whether the link delivers what is asked is measured over a longer time.
 //

@@ -40,14 +40,15 @@ func (r *round) begin(now time.Duration, end int64, cold bool) {
 	*r = round{open: true, cold: cold, start: now, end: end}
 }
 
-func (r *round) rtt(d time.Duration) {
-	if d == 0 {
+// rtt takes a round trip time without and with what the ack waited on its way.
+func (r *round) rtt(there, whole time.Duration) {
+	if there == 0 {
 		return
 	}
-	if r.low == 0 || d < r.low {
-		r.low = d
+	if r.low == 0 || there < r.low {
+		r.low = there
 	}
-	r.high = max(r.high, d)
+	r.high = max(r.high, whole)
 }
 
 // through is the bytes that got through the link, those among them that a lossy path
@@ -124,7 +125,8 @@ const (
 	deliverySpan   = 150 * time.Millisecond
 	deliveryBytes  = 12000
 	deliveryRounds = 8    // at most
-	keepsUp        = 0.92 // the time in which packets left, of that in which they were delivered: the queue grows by no more than a tick in deliverySpan
+	keepsUp        = 0.92 // the time in which packets left, of that in which they were delivered, at 60 bursts a second: the queue grows by less than one of them in deliverySpan
+	keepsUpBursts  = 60   // with more of them a second it is nearer to 1, as each is less
 	nearlyWhole    = 0.95 // delivered of what was sent: it doesn't overflow
 	shareBatches   = 8
 	shareSpan      = 400 * time.Millisecond // at most
@@ -175,7 +177,7 @@ func (d *delivery) share(gap time.Duration) float64 {
 // what it had, unless there was a queue all the time that grew or overflowed. So the rate counts then, less by as much as the packets' delivery
 // took longer than their sending, and less what got lost if that is congestion. With tested a lossTest was the only sign of congestion: then only
 // what arrived counts, as the loss that is tolerated may be congestion as well.
-func (d *delivery) capacity(lossy, tested bool) (rate float64, idle bool) {
+func (d *delivery) capacity(lossy, tested bool, apart time.Duration) (rate float64, idle bool) {
 	sum := d.sum(deliverySpan)
 	rate = sum.rate()
 	if rate > 0 && tested && !sum.idle {
@@ -188,7 +190,7 @@ func (d *delivery) capacity(lossy, tested bool) (rate float64, idle bool) {
 	slower := min(sum.left.Seconds()/took, 1)
 	through := float64(sum.through / sum.sent)
 	switch full := sum.sent >= deliveryBytes; {
-	case full && sum.busy && (slower < keepsUp || through < nearlyWhole):
+	case full && sum.busy && (slower < 1-(1-keepsUp)*min(apart.Seconds()*keepsUpBursts, 1) || through < nearlyWhole):
 		return rate, true
 	case !lossy:
 		through = 1
