@@ -56,7 +56,8 @@ type Redialer struct {
 	hurry    bool // Redial was called
 	// hurried: next was begun by Redial, and goes on even if packets arrive on conn again.
 	hurried bool
-	err     error // why no more dials are made
+	err     error         // why no more dials are made
+	acked   time.Duration // when the server had acked that next has joined; 0 before
 	// switching: next has joined and is about to replace conn.
 	switching bool
 }
@@ -138,14 +139,16 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime {
+	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && !r.loads() {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.leaving() {
 		r.drop() // before next joins
 	}
 	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
-		r.in, r.heard = r.next.driver.Counters.DatagramsIn, r.now
+		if r.in = r.next.driver.Counters.DatagramsIn; !r.switching || r.next.conn.Silence() == 0 { // a server that has given it up may ask for a handshake
+			r.heard = r.now
+		}
 	}
 	switch {
 	case !r.switching || r.conn.driver == nil || r.conn.ended():
@@ -169,6 +172,19 @@ func (r *Redialer) TickDispatch(now time.Time) {
 // a minute.
 const sleepTime = 5 * time.Second
 
+// ackTime, and two round trips, is how long after its ack of a Join a server may say that it had given up the login by then: it acks what comes while it lingers, too.
+const ackTime = 300 * time.Millisecond
+
+// loads reports whether the game may be loading a level, or has done so since the last tick, before next joins: then nothing was heard because the game didn't tick. Beside a
+// connection that counts for loginTime only: if the server has given up the dial, its Join is never acked.
+func (r *Redialer) loads() bool {
+	c := r.next.conn
+	return c != nil && c.Welcome() != nil && c.Silence() < sleepTime && (r.conn.driver == nil || r.now-r.heard < loginTime)
+}
+
+// loginTime is the default of driver.Config.LoginTimeout.
+const loginTime = 15 * time.Second
+
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {
 	return r.conn.driver != nil && !r.hurried && !r.conn.ended() && !r.silent()
@@ -190,8 +206,12 @@ func (r *Redialer) lookAtDial() {
 	switch {
 	case d.driver == nil:
 	case d.ended():
+		admitted := r.switching && r.acked > 0
 		r.switching = false
 		why := d.end()
+		if admitted && r.cfg.GiveUp(why) && r.conn.driver != nil {
+			r.conn.end() // it was the connection already
+		}
 		r.failed(why, errors.Is(why, driver.ErrDenied))
 	case d.conn != nil && d.conn.Joined():
 		r.joined()
@@ -209,6 +229,8 @@ func (r *Redialer) lookAtConn() {
 			r.again(why, false)
 		case r.next.driver == nil || r.leaves(why):
 			r.failed(why, r.now-r.since < r.cfg.MaxPause)
+		case errors.Is(why, driver.ErrReplaced): // by the dial in progress; it has heard that, so it was alive
+			r.slow()
 		}
 	case r.leaving():
 		r.drop()
@@ -246,13 +268,23 @@ func (r *Redialer) joined() {
 		if ch := r.next.conn.Channel(0); ch != nil && ch.NumOutRec() > 0 {
 			return
 		}
-		if r.now-r.since < r.cfg.MaxPause && r.conn.conn.Silence() < r.now-r.began { // it was alive: that packets are rare must become known
-			r.pause = r.slower()
-			r.at = r.now + r.pause
+		if r.acked = cmp.Or(r.acked, r.now); r.now-r.acked < ackTime+2*r.next.conn.RTT() {
+			return
+		}
+		if r.conn.conn.Silence() < r.now-r.began { // it was alive
+			r.slow()
 		}
 		r.conn.end()
 	}
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
+}
+
+// slow has the next dial come later where one has replaced a young connection that was alive: that packets are rare must become known.
+func (r *Redialer) slow() {
+	if r.now-r.since < r.cfg.MaxPause {
+		r.pause = r.slower()
+		r.at = r.now + r.pause
+	}
 }
 
 // silent reports whether nothing has arrived for Silence and for three times the longest usual gap.
@@ -281,7 +313,7 @@ func (r *Redialer) dial() {
 		r.failed(err, errors.Is(err, driver.ErrDenied))
 		return
 	}
-	r.next.driver, r.began, r.heard, r.in = d, r.now, r.now, 0
+	r.next.driver, r.began, r.heard, r.acked, r.in = d, r.now, r.now, 0, 0
 	d.TickDispatch(r.tick)
 	r.next.look()
 }

@@ -1,0 +1,98 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestRarePacketsUnderJitter: as TestRarePacketsAreNoSilence, on longer paths whose packets don't take equally long, so that who is replaced hears of that before the ack of its
+// own dial's Join.
+func TestRarePacketsUnderJitter(t *testing.T) {
+	for seed := range uint64(30) {
+		r := newRig(t, seed, netsim.Settings{LagMin: 50 * time.Millisecond, LagMax: 100 * time.Millisecond}, func(r *rig) {
+			r.edit = func(c *driver.Config) { c.KeepAlive = 1400 * time.Millisecond }
+		})
+		r.world.Host("Ann").SetTick(4 * time.Millisecond)
+		r.world.RunUntil(time.Minute)
+		require.Nil(t, r.world.Failure())
+		require.LessOrEqual(t, len(r.joins["Ann"]), 10, "seed %d", seed)
+	}
+}
+
+// TestLoadsBeforeItJoins: a client whose game loads a level between two ticks, for longer than a dial is trusted that nobody answers, and joins then, has its player.
+func TestLoadsBeforeItJoins(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		for _, load := range []time.Duration{6 * time.Second, 12 * time.Second} {
+			r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.over(link) })
+			loads := 0
+			r.edit = func(c *driver.Config) {
+				var conn *driver.Conn
+				c.Accepted = func(c *driver.Conn) { conn = c }
+				c.Client.Welcomed = func(*control.Welcome) {
+					ann := r.clients["Ann"]
+					if ann == nil || ann.Driver() != conn.Driver() {
+						_ = conn.Join()
+						return
+					}
+					loads++
+					loaded, at := conn, r.world.Now()+load
+					r.world.Host("Ann").Pause(load)
+					r.world.At(at, func() { _ = loaded.Join() })
+				}
+			}
+			r.world.RunUntil(40 * time.Second)
+			require.Nil(t, r.world.Failure())
+			require.Equal(t, []string{"new"}, r.of("Ann"), "%T, %v", link, load)
+			require.Equal(t, 1, loads, "%T, %v", link, load)
+		}
+	}
+}
+
+// TestGivenUpInTheDark: a dial beside a connection joins just as a path goes dark, for so long that the server has given up its login when there is a path again: the player is
+// kept, and plays on within 6 s.
+func TestGivenUpInTheDark(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53(), driver.PlainUnreal427()} {
+		for dark := 14 * time.Second; dark < 21*time.Second; dark += 250 * time.Millisecond { // the server's LoginTimeout is 15 s, and it lingers for 2
+			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
+			r.edit = func(c *driver.Config) { c.Timeout = time.Minute }
+			r.world.RunUntil(3 * time.Second)
+			r.joined = func(*driver.Conn) {
+				r.joined = nil
+				r.dark()
+				r.world.At(r.world.Now()+dark, r.light)
+			}
+			r.clients["Ann"].Redial()
+			r.world.RunUntil(5*time.Second + dark + 6*time.Second)
+			require.Nil(t, r.world.Failure())
+			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
+			ann := r.clients["Ann"].Driver().Server()
+			require.True(t, ann.Joined() && ann.Silence() < time.Second, "%T, dark for %v", link, dark)
+		}
+	}
+}
+
+// TestKickedSoonAfterItIsBack: who moved, is back, and is kicked at once or a moment later, stays away.
+func TestKickedSoonAfterItIsBack(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		for after := time.Duration(0); after < 800*time.Millisecond; after += 50 * time.Millisecond {
+			r := newRig(t, 1, netsim.Settings{LagMin: 40 * time.Millisecond, LagMax: 60 * time.Millisecond}, func(r *rig) {
+				r.over(link)
+				r.config.Rejoin = func(c *driver.Conn, p *player) {
+					r.tell("back", p)
+					r.world.At(r.world.Now()+after, func() { c.CloseWithError(driver.ErrKicked) })
+				}
+			})
+			r.world.RunUntil(8 * time.Second)
+			r.world.Host("Ann").Rebind()
+			r.world.RunUntil(15 * time.Second)
+			require.Nil(t, r.world.Failure())
+			require.ErrorIs(t, r.clients["Ann"].Err(), driver.ErrKicked, "%T, after %v", link, after)
+		}
+	}
+}
