@@ -162,7 +162,7 @@ func (ch *Channel) Name() bunch.Name { return ch.typ.Name }
 // Conn is the connection that the channel is on.
 func (ch *Channel) Conn() Conn { return ch.table.conn }
 
-// Handler is the channel's handler.
+// Handler is the channel's handler, and a Nop after its Closed.
 func (ch *Channel) Handler() Handler { return ch.handler }
 
 // OpenedLocally reports whether this end opened the channel. Only that end may close it.

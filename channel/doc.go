@@ -64,8 +64,8 @@
 //	                                          payload continues, and parts of others are refused
 //	unacked bytes of split payloads           1 MiB, 64 KiB at first, less when their parts are refused, and an eighth of
 //	                                          PeerMemory; split payloads of other channels wait in line, small ones don't
-//	bytes sent behind lost bunches            a quarter of PeerMemory, as the peer counts them, over the channels that have
-//	                                          lost bunches; more on these channels wait
+//	bytes sent behind lost bunches            what the peer has for early bunches by PeerMemory, as it counts them, over the
+//	                                          channels that have lost bunches; more on these channels wait
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge
 //	channels                                  32767 (MaxChannels); Open returns ErrNoIndex
 //	bunches queued on the control channel     32768 (MaxQueuedControl), within the same half of MaxMemory; then

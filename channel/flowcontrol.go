@@ -1,16 +1,27 @@
 package channel
 
+import "github.com/bunchnet/bunchnet/bunch"
+
 // How much is sent behind a reliable bunch that was lost. The peer keeps the bunches behind it until it arrives, and refuses what exceeds its MaxMemory. A packet that
 // is refused costs its bandwidth in vain, and looks lost to the rate controller, so that the whole connection slows down.
 //
 // So a channel has holes: bunches that were lost and aren't known to have arrived. While it has any, all that it has sent from the oldest unacked bunch on may be in the
-// peer's memory. Table.ahead is the sum of that over the channels with holes, as the peer counts it. When it comes near Config.PeerMemory, a channel with holes
+// peer's memory. Table.ahead is the sum of that over the channels with holes, as the peer counts it. When it reaches what the peer has room for (Config.PeerMemory), a channel with holes
 // waits in Table.blocked with what it never sent. Each channel with holes has a bunch in flight or due, whose ack goes on from there. A channel without holes
 // isn't blocked: the peer keeps nothing of it.
 
-// peerShare is the share of the peer's MaxMemory for that, one part in so many. Early bunches may take 9/32 of it: half is for what it
-// receives, a quarter of that for parts, and a quarter of the rest for handlers and opens.
-const peerShare = 4
+// peerRoom is what the peer has for early bunches of all channels, when its handlers hold nothing: its half for what it receives, without the share for parts and the channels that are
+// open, less a quarter.
+func (t *Table) peerRoom() int {
+	half := t.cfg.PeerMemory / 2
+	room := half - max(half/largeShare, bufferSize(bunch.MaxPayload)) - t.open*openCost
+	return max(room-room/handlersShare, leastRoom)
+}
+
+const (
+	openCost  = channelCost + pageCost/pageSize
+	leastRoom = 4 << 10 // where channels take all
+)
 
 // peerCost is what the peer counts at most for a bunch that waits for others.
 func peerCost(rec *outRec) int {
@@ -82,7 +93,7 @@ func (t *Table) mayFollow(ch *Channel, rec *outRec) bool {
 	if t.onlyControl {
 		return ch.index == 0
 	}
-	return ch.holes() == 0 || t.ahead+peerCost(rec) <= t.cfg.PeerMemory/peerShare
+	return ch.holes() == 0 || t.ahead+peerCost(rec) <= t.peerRoom()
 }
 
 // noneAhead says that the peer keeps nothing more of the channel.

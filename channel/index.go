@@ -346,6 +346,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	t.dropStale()
 	if ch.handler != nil {
 		ch.handler.Closed(ch, reason)
+		ch.handler = Nop{} // packets in flight may keep the channel for long, and nothing counts what its handler keeps
 	}
 	if ch.index == 0 && !t.ended {
 		t.controlGone = true

@@ -27,7 +27,8 @@ func (t *Table) largeRoom() int {
 // peer turns out to have less room.
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
-	return max(least, min(least+t.begunRoom, maxBegun, min(t.cfg.MaxMemory, t.cfg.PeerMemory)/2/largeShare))
+	most := max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
+	return max(min(most, (t.cfg.PeerMemory/2-t.open*openCost)/largeShare), leastRoom)
 }
 
 // oftenLost notes that a part was lost often.

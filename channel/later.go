@@ -23,6 +23,17 @@ func (t *Table) Later(f func()) {
 	t.strange.later = append(t.strange.later, later{f: f, sent: max(t.strange.others, t.strange.least)})
 }
 
+// strayLater is the bytes of functions that wait for the next Tick beyond one for each channel: a peer may open and close channels whose handlers call Later.
+func (t *Table) strayLater() int {
+	if !t.later {
+		return 0
+	}
+	return laterCost * max(0, len(t.strange.later)-t.open)
+}
+
+// laterCost is what a function that waits takes, with what it keeps: places for it in later and running, which grow, and a small object or two.
+const laterCost = 256
+
 // RunLater runs the functions given to Later now, unless it has run some since the last Tick. The connection's Tick does that, and package driver before it shares out what
 // the game leaves.
 func (m *Machine) RunLater() {

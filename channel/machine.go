@@ -1,13 +1,14 @@
 package channel
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
 // Machine is the connection's side of a Table: it gets the received bunches and the fate of each packet. Packages netconn and
-// netconn/driver use it; a game needs only the Table. Machine and Outlet are exported because these two packages share no folder that could
+// netconn/driver use it; a game needs only the Table. Machine and Outlet are exported because these two packages share no folder, but for the module's root, that could
 // have a package internal to both.
 type Machine Table
 
@@ -177,6 +178,9 @@ func (m *Machine) Shrink() {
 		if q.len() == 0 {
 			q.list = nil
 		}
+	}
+	if s := t.strange; s != nil && s.ran == len(s.running) && cap(s.running)+cap(s.later) > maxIdleBacklog {
+		s.running, s.ran, s.later = nil, 0, slices.Clone(s.later)
 	}
 	if t.ownPool {
 		t.cfg.Pool.forget()

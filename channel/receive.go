@@ -150,7 +150,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
-	if !t.fits(cost) {
+	if !t.fits(cost + t.strayLater()) {
 		t.Counters.MemoryFull++
 		t.Counters.Refused++
 		return nil, true, nil

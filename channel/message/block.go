@@ -43,8 +43,8 @@ type Blocks struct {
 	ours   bounds // the configured ones, until they are told
 	known  bool   // the peer's bounds
 	bounds bounds
-	notes  []note // of bounds and of what is withdrawn, which wait for room
-	armed  bool   // send is called in each of the connection's Ticks
+	notes  []note  // of bounds and of what is withdrawn, which wait for room
+	arming *arming // of send, which is called in each of the connection's Ticks; nil when it isn't
 
 	sending []*outBlock
 	turn    int
@@ -373,6 +373,9 @@ func (b *Blocks) Closed(ch *channel.Channel, _ channel.CloseReason) {
 		return // Opened refused it
 	}
 	sending, receiving := b.sending, b.receiving
+	if b.arming != nil {
+		b.arming.b = nil
+	}
 	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}
 	for _, o := range sending {
 		b.fail(o.id, ErrNoChan)

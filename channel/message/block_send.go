@@ -80,20 +80,23 @@ func (b *Blocks) activate() {
 
 // arm has send called in the connection's next Tick, and from then on in each: nothing else has fragments sent, or notes when there is memory for them again.
 func (b *Blocks) arm() {
-	if b.armed {
+	if b.arming != nil {
 		return
 	}
-	b.armed = true
-	ch := b.ch
+	a, t := &arming{b}, b.ch.Conn().Table()
+	b.arming = a
 	var each func()
 	each = func() {
-		if b.ch == ch {
-			ch.Conn().Table().Later(each)
-			b.send()
+		if a.b != nil {
+			t.Later(each)
+			a.b.send()
 		}
 	}
-	ch.Conn().Table().Later(each)
+	t.Later(each)
 }
+
+// arming is all that what runs later keeps of a Blocks whose channel is closed: a peer may open and close many before it runs.
+type arming struct{ b *Blocks }
 
 // send sends fragments of all blocks in turn, as far as the connection's packet window and the bandwidth allow that the game leaves in this tick.
 func (b *Blocks) send() {
