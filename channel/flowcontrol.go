@@ -75,7 +75,6 @@ func (t *Table) notAhead(ch *Channel, rec *outRec) {
 	r := ch.rare
 	if r.holes == 1 {
 		t.noneAhead(ch)
-		ch.dropRare()
 		return
 	}
 	r.holes--
@@ -106,9 +105,6 @@ func (t *Table) noneAhead(ch *Channel) {
 
 // mayUnblock reports whether the first blocked channel may send again.
 func (t *Table) mayUnblock() bool {
-	if t.blocked.len() == 0 {
-		return false
-	}
 	ch, rec := t.blocked.first()
 	return ch != nil && t.mayFollow(ch, rec)
 }
@@ -120,7 +116,6 @@ func (t *Table) unblock(n int) bool {
 		ch, _ := t.blocked.first()
 		t.blocked.moveTo(&t.fresh)
 		ch.rare.blocked = false
-		ch.dropRare()
 	}
 	return i > 0
 }

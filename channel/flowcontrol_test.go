@@ -96,3 +96,22 @@ func TestOnlyControl(t *testing.T) {
 		require.Same(t, ch, s.sent[i].ch)
 	}
 }
+
+// TestPeerRoom: what a peer has for early bunches is what it takes in TestMemoryFullIsRefused and the like: three quarters of three quarters of half of its MaxMemory, less what channels take; and
+// bits beyond a byte count as one more.
+func TestPeerRoom(t *testing.T) {
+	s := newStub(t, false, noControl)
+	require.Equal(t, 9<<20/4, s.table.peerRoom())
+	s.m.SetPeerMemory(minMaxMemory)
+	require.Equal(t, 48<<10, s.table.peerRoom())
+	for range 50 {
+		s.open(stubGame)
+	}
+	room := 64<<10 - 50*openCost
+	require.Equal(t, room-room/4, s.table.peerRoom())
+	for range 100 {
+		s.open(stubGame)
+	}
+	require.Equal(t, leastRoom, s.table.peerRoom())
+	require.Equal(t, earlyCost+128, peerCost(&outRec{header: bunch.Header{Bits: 8*64 + 1}}))
+}
