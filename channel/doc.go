@@ -62,8 +62,9 @@
 //	                                          it (MaxHold). Early bunches leave a quarter of MaxHold free; but an eighth of it, 48 KiB at most, has room if it
 //	                                          leaves as much free. Beyond that bunches are refused, so that they are sent again, and Hold returns ErrMemory. An open needs 4.8 KB of it, for its handler. Parts of unfinished bunches may take the rest; when it is full, one
 //	                                          payload continues, and parts of others are refused
-//	unacked bytes of split payloads           1 MiB, 64 KiB at first, less when their parts are refused, and an eighth of
-//	                                          PeerMemory; split payloads of other channels wait in line, small ones don't
+//	unacked bytes of split payloads           1 MiB, 64 KiB at first, less when their parts are refused, and a quarter
+//	                                          of PeerMemory, less what channels and the largest payload take there; split
+//	                                          payloads of other channels wait in line, small ones don't
 //	bytes sent behind lost bunches            what the peer has for early bunches by PeerMemory, as it counts them, over the
 //	                                          channels that have lost bunches; more on these channels wait
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge

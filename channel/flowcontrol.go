@@ -75,6 +75,9 @@ func (t *Table) notAhead(ch *Channel, rec *outRec) {
 	r := ch.rare
 	if r.holes == 1 {
 		t.noneAhead(ch)
+		if r.blocked {
+			t.look = t.blocked.len() // until it is found there
+		}
 		return
 	}
 	r.holes--
@@ -103,19 +106,36 @@ func (t *Table) noneAhead(ch *Channel) {
 	}
 }
 
-// mayUnblock reports whether the first blocked channel may send again.
+// mayUnblock reports whether a blocked channel may be one that may send again: the first one may, or others have no holes any more.
 func (t *Table) mayUnblock() bool {
+	if t.look > 0 {
+		return true
+	}
 	ch, rec := t.blocked.first()
 	return ch != nil && t.mayFollow(ch, rec)
 }
 
-// unblock has the first blocked channels, at most n, take turns with the others, as long as the first one may send again. It reports whether there was one.
-func (t *Table) unblock(n int) bool {
-	i := 0
-	for ; i < n && t.mayUnblock(); i++ {
-		ch, _ := t.blocked.first()
-		t.blocked.moveTo(&t.fresh)
-		ch.rare.blocked = false
+// unblock looks at n blocked channels at most. Those that may send again take turns with the others, and those that mayn't go to the end. It reports whether there was one that may.
+func (t *Table) unblock(n int) (some bool) {
+	n = min(n, t.blocked.len())
+	t.look = max(t.look-n, 0)
+	for ; n > 0; n-- {
+		ch, rec := t.blocked.first()
+		switch {
+		case ch == nil:
+			return some
+		case t.mayFollow(ch, rec):
+			t.blocked.moveTo(&t.fresh)
+			ch.rare.blocked, some = false, true
+		case t.onlyControl:
+			return false // none may
+		default:
+			t.blocked.drop()
+			t.blocked.add(ch)
+		}
 	}
-	return i > 0
+	return some
 }
+
+// PeerFull reports whether channels wait until the peer has room for them.
+func (m *Machine) PeerFull() bool { return m.blocked.waiting > 0 && !m.onlyControl }

@@ -41,6 +41,7 @@ type Table struct {
 	served    *Channel   // its payload is joined first when memory is short
 	held      int        // bytes of the peer's data that count against MaxMemory
 	heldOut   int        // bytes of unacked data that count against it
+	look      int        // how many blocked channels to look at for one that has no holes any more
 	ahead     int        // of all channels with holes; see Channel.ahead
 	reserved  int        // part of that, reserved by the connection
 	ownPages  int        // pages made for channels that this end opens, which aren't in held
@@ -362,7 +363,7 @@ func (t *Table) Ended() bool { return t.ended }
 func (t *Table) Unacked() int { return t.unacked }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the rate controller. Those of split
-// payloads that wait for acks of others don't count, nor those that wait for the next turn of channels that the peer may be refusing.
+// payloads that wait for acks of others don't count, nor those that wait until the peer has room for what follows a lost one, nor those that wait for the next turn of channels that the peer may be refusing.
 func (t *Table) Waiting() int {
 	n := t.first.len() + t.due.len() - t.stale + t.fresh.waiting
 	if t.mayUnblock() {

@@ -24,11 +24,11 @@ func (t *Table) largeRoom() int {
 }
 
 // mostBegun is the charge up to which payloads begin. One of the largest size always may. It rises with what is acked, and falls back to that when the
-// peer turns out to have less room.
+// peer turns out to have less room. It is half at most of what the peer has for them besides one of the largest size, as parts may count twice there.
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
 	most := max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
-	return max(min(most, (t.cfg.PeerMemory/2-t.open*openCost)/largeShare), leastRoom)
+	return max(min(most, (t.cfg.PeerMemory/2-t.open*openCost-least)/2), leastRoom)
 }
 
 // oftenLost notes that a part was lost often.

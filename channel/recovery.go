@@ -243,7 +243,7 @@ func (t *Table) pumpAll() {
 			sent = t.pumpRefused()
 		case t.fresh.len() > 0:
 			sent = t.pumpTurn()
-		case !t.unblock(1):
+		case !t.unblock(mostPassed):
 			return
 		}
 	}

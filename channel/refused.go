@@ -139,6 +139,7 @@ func (t *Table) taken(ch *Channel) {
 		if rec := ch.out.at(seq); rec.refused {
 			rec.lost = min(rec.lost, refusedOften-1) // so that it has all turns if it is refused again
 			t.notRefused(ch, rec)
+			t.lostAhead(ch, rec)
 			t.dueOf(ch).push(ch, seq)
 			due--
 		}

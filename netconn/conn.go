@@ -15,19 +15,20 @@ import (
 // Conn is one end of a connection. Not safe for concurrent use: it belongs to the goroutine that ticks it.
 type Conn struct {
 	// Fields that every tick reads come first: with thousands of connections, loading them from memory takes most of a tick.
-	now      time.Duration
-	channels *channel.Machine
-	flow     flow
-	pace     pace
-	refusals refusals
-	path     *path   // nil until a packet is lost
-	search   *search // nil until a packet is full
-	coder    *coder  // nil without coding
-	reserve  reserve // zero without copies
-	rtt      rtt
-	wayBack  wayBack
-	returner congestion.Returner
-	closer   closer
+	now        time.Duration
+	channels   *channel.Machine
+	flow       flow
+	pace       pace
+	refusals   refusals
+	path       *path   // nil until a packet is lost
+	search     *search // nil until a packet is full
+	coder      *coder  // nil without coding
+	reserve    reserve // zero without copies
+	rtt        rtt
+	wayBack    wayBack
+	returner   congestion.Returner
+	peerWaiter congestion.PeerWaiter
+	closer     closer
 	sentPackets
 	notify packetnotify.Notify
 	rates  rates
@@ -107,6 +108,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		c.cfg.Controller = c.netSpeed
 	}
 	c.returner, _ = c.cfg.Controller.(congestion.Returner)
+	c.peerWaiter, _ = c.cfg.Controller.(congestion.PeerWaiter)
 	c.trace(nettrace.ConnOpened, 0, 0, 0)
 	return c, nil
 }
@@ -187,6 +189,9 @@ func (c *Conn) Tick(now time.Duration) {
 		c.trySize()
 	}
 	c.channels.Tick(c.now)
+	if c.peerWaiter != nil && c.channels.PeerFull() {
+		c.peerWaiter.OnPeerFull()
+	}
 	if c.closer.closing {
 		c.closeWhenDrained()
 	}

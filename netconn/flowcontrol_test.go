@@ -32,6 +32,7 @@ func TestUploadToADefaultServer(t *testing.T) {
 		{1_000_000, 300 * time.Millisecond, 900, 0.8},
 		{1_000_000, 300 * time.Millisecond, 9000, 0.7},
 		{1_000_000, 600 * time.Millisecond, 9000, 0.5},
+		{4_000_000, 50 * time.Millisecond, 900, 0.8},
 		{5_000_000, 100 * time.Millisecond, 900, 0.7},
 		{5_000_000, 100 * time.Millisecond, 9000, 0.5},
 		{5_000_000, 200 * time.Millisecond, 9000, 0.3},
@@ -114,6 +115,50 @@ func TestChatBesideASmallMemory(t *testing.T) {
 				}
 				t.Logf("a line waits for %v at most; %d refused", worst, refused)
 			})
+		}
+	}
+}
+
+// TestFullPeerIsNoRefusal: an honest peer with the least memory, most of which its channels take, goes on, slowly, and isn't taken for one that refuses everything.
+func TestFullPeerIsNoRefusal(t *testing.T) {
+	seeds := uint64(1)
+	if os.Getenv("CI") != "" {
+		seeds = 4
+	}
+	for _, chans := range []int{40, 80, 113} {
+		for _, loss := range []float64{5, 30} {
+			for seed := uint64(1); seed <= seeds; seed++ {
+				l := newLab(t, both(netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 90 * time.Millisecond, Loss: loss, Bandwidth: 8e5, QueueDelay: 200 * time.Millisecond}), seed, func(i int, cfg *Config) {
+					cfg.Protocol, cfg.Controller = Bunchnet(), adapt()
+					if i == 1 {
+						cfg.MaxMemory = 256 << 10
+					} else {
+						cfg.PeerMemory = 256 << 10
+					}
+				})
+				l.join()
+				chs := make([]*channel.Channel, chans)
+				for i := range chs {
+					chs[i] = l.open(0)
+				}
+				l.run(100*time.Second, func() {
+					for i, ch := range chs {
+						size := 1500
+						if i%3 == 2 {
+							size = 60
+						}
+						for ch.NumOutRec() < 300 {
+							if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true, NoMerge: true}); err != nil || size == 60 {
+								break
+							}
+						}
+					}
+				})
+				for i, r := range l.res {
+					require.Nil(t, r, "end %d, %d channels, %v %%, seed %d", i, chans, loss, seed)
+				}
+				t.Logf("%d channels, %v %%, seed %d: %.0f B/s", chans, loss, seed, float64(l.got[1])/100)
+			}
 		}
 	}
 }

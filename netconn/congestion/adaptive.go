@@ -130,6 +130,7 @@ type Adaptive struct {
 	deaf         int64 // packets up to this say nothing of the path now
 	idle         int64 // the newest packet when the application last left credit unused
 	full         bool  // as much was in flight as may be, in this round: that leaves credit unused as well
+	wants        bool  // credit was left, in this round, only because the peer has no room for more
 	silenced     bool  // nothing has been heard since the rate was halved for that
 	lastCall     time.Duration
 	late         time.Duration // when this process last came late: what it found then had waited for it
@@ -410,6 +411,9 @@ const (
 
 	maxAckGap = time.Second
 )
+
+// OnPeerFull says that the application wants more than it sends in this round.
+func (a *Adaptive) OnPeerFull() { a.wants = true }
 
 func (a *Adaptive) accrue(now time.Duration) { a.pacer.accrue(now, a.Rate(), a.creditLimit()) }
 

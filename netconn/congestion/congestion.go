@@ -42,6 +42,13 @@ type Returner interface {
 	OnReturn(wait time.Duration)
 }
 
+// PeerWaiter is a Controller that is told while bunches wait until the peer has room for them. Credit is left then though the application wants more, so that loss counts as it does where
+// all credit is used.
+type PeerWaiter interface {
+	Controller
+	OnPeerFull()
+}
+
 // seconds is how long bytes take at a rate in bytes a second.
 func seconds(bytes, rate float64) time.Duration {
 	return time.Duration(bytes / rate * float64(time.Second))

@@ -66,10 +66,11 @@ func (a *Adaptive) settle(now time.Duration) {
 	}
 	a.accrue(now)
 	limited := a.pacer.limited()
-	if limited && !a.full {
+	if limited && !a.full && !a.wants {
 		a.idle = a.lastID
 	}
-	a.full = false
+	a.full, ended.wants = false, a.wants
+	a.wants = false
 	ended.idle = ended.first <= a.idle
 	if ended.low > 0 {
 		a.queue.sample(now, ended.low, ended.delivered, a.apart(), ended.idle)
@@ -111,7 +112,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	}
 	lossy, tested := a.nearlyAll.lost(r), false
 	if a.phase != Drain && !lossy {
-		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited) {
+		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited && !r.wants) {
 		case congestive:
 			lossy = queued || a.phase != Startup || !a.steps.excuse(&a.loss)
 			tested = lossy

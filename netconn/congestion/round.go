@@ -25,6 +25,7 @@ type round struct {
 	sending    time.Duration // that the rate asked for them
 	newest     time.Duration // when the newest acked packet left, 0 none
 	idle       bool          // they were sent while the application left credit unused
+	wants      bool          // some of that because the peer has no room for more
 }
 
 // minRound bounds a round from below, for networks faster than a game.
