@@ -49,7 +49,7 @@
 // the first few packets of such a path is measured again after the first drain.
 //
 // What the peer sends may wait in a queue too, on the way back, and its acks with it: [Returner] tells how long. That isn't our queue, so it is taken off the round trip times of
-// the first sign, down to the base, and added to the base where feedback is awaited. A peer that says so in vain has its own path's queue filled, until loss is seen.
+// the first sign, down to the base, and added to the base where feedback is awaited. A peer whose clock says so in vain has its own path's queue filled, and more offered than passes.
 //
 // The second sign is loss beyond LossTolerance, for links that hardly queue. The loss must last: packets are
 // counted in slots of 100 ms, and the slot with the most losses doesn't count. After a slot without loss the next

@@ -127,7 +127,8 @@ const (
 	deliveryBytes  = 12000
 	deliveryRounds = 8    // at most
 	keepsUp        = 0.92 // the time in which packets left, of that in which they were delivered, at 60 bursts a second: the queue grows by less than one of them in deliverySpan
-	keepsUpBursts  = 60   // with more of them a second it is nearer to 1, as each is less
+	keepsUpBursts  = 60   // with more of them a second it is nearer to 1, as each is less,
+	mostBursts     = 128  // up to these
 	nearlyWhole    = 0.95 // delivered of what was sent: it doesn't overflow
 	shareBatches   = 8
 	shareSpan      = 400 * time.Millisecond // at most
@@ -191,7 +192,7 @@ func (d *delivery) capacity(lossy, tested bool, apart time.Duration) (rate float
 	slower := min(sum.left.Seconds()/took, 1)
 	through := float64(sum.through / sum.sent)
 	switch full := sum.sent >= deliveryBytes; {
-	case full && sum.busy && (slower < 1-(1-keepsUp)*min(apart.Seconds()*keepsUpBursts, 1) || through < nearlyWhole):
+	case full && sum.busy && (slower < 1-(1-keepsUp)*min(max(apart.Seconds(), 1./mostBursts)*keepsUpBursts, 1) || through < nearlyWhole):
 		return rate, true
 	case !lossy:
 		through = 1
