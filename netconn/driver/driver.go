@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -108,6 +109,14 @@ func (d *Driver) Conns(yield func(*Conn) bool) {
 			return
 		}
 	}
+}
+
+// LoginLimit is how long a server of the same Config waits for a client that is silent in its login: LoginTimeout, or Timeout, if that is shorter.
+func (d *Driver) LoginLimit() time.Duration {
+	if t := cmp.Or(d.cfg.Timeout, time.Minute); t > 0 {
+		return min(d.cfg.LoginTimeout, t)
+	}
+	return d.cfg.LoginTimeout
 }
 
 // Len is the number of connections that Conns yields. After Shutdown it also counts clients that must still be told of

@@ -96,3 +96,65 @@ func TestKickedSoonAfterItIsBack(t *testing.T) {
 		}
 	}
 }
+
+// TestBriefConnectionsAfterAMove: a server that lets who moved in again, and ends each connection of his at once or soon, is dialed more and more rarely, though the client still has the
+// connection of its former address.
+func TestBriefConnectionsAfterAMove(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}} {
+		for _, after := range []time.Duration{0, 100 * time.Millisecond, 350 * time.Millisecond} {
+			brief := false
+			r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, func(r *rig) {
+				r.over(link)
+				end := func(c *driver.Conn, p *player) {
+					if brief && p.name == "Ann" {
+						r.world.At(r.world.Now()+after, func() { c.CloseWithReason("the match is over") })
+					}
+				}
+				add := r.config.New
+				r.config.New = func(c *driver.Conn) *player {
+					p := add(c)
+					end(c, p)
+					return p
+				}
+				r.config.Rejoin = end
+			})
+			r.edit = func(c *driver.Config) { c.Timeout = time.Minute }
+			r.world.RunUntil(8 * time.Second)
+			brief = true
+			r.world.Host("Ann").Rebind()
+			r.world.RunUntil(68 * time.Second)
+			require.Nil(t, r.world.Failure())
+			require.Less(t, r.dials, 20, "%T, after %v", link, after)
+		}
+	}
+}
+
+// TestLoadsForLong: as TestLoadsBeforeItJoins, beside a connection, for longer than the default of LoginTimeout where that is longer.
+func TestLoadsForLong(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, func(r *rig) { r.over(link) })
+		const load = 20 * time.Second
+		slow := false
+		r.edit = func(c *driver.Config) {
+			c.Timeout, c.LoginTimeout = time.Minute, time.Minute
+			var conn *driver.Conn
+			c.Accepted = func(c *driver.Conn) { conn = c }
+			c.Client.Welcomed = func(*control.Welcome) {
+				if !slow {
+					_ = conn.Join()
+					return
+				}
+				loaded := conn
+				r.world.Host("Ann").Pause(load)
+				r.world.At(r.world.Now()+load, func() { _ = loaded.Join() })
+			}
+		}
+		r.world.RunUntil(3 * time.Second)
+		slow = true
+		r.clients["Ann"].Redial()
+		r.world.RunUntil(50 * time.Second)
+		require.Nil(t, r.world.Failure())
+		require.NotContains(t, r.of("Ann"), "gone", "%T: %v", link, r.told)
+		require.Equal(t, 2, r.dials, "%T", link)
+	}
+}

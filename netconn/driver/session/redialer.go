@@ -176,14 +176,11 @@ const sleepTime = 5 * time.Second
 const ackTime = 300 * time.Millisecond
 
 // loads reports whether the game may be loading a level, or has done so since the last tick, before next joins: then nothing was heard because the game didn't tick. Beside a
-// connection that counts for loginTime only: if the server has given up the dial, its Join is never acked.
+// connection that counts for LoginLimit only: if the server has given up the dial, its Join is never acked.
 func (r *Redialer) loads() bool {
 	c := r.next.conn
-	return c != nil && c.Welcome() != nil && c.Silence() < sleepTime && (r.conn.driver == nil || r.now-r.heard < loginTime)
+	return c != nil && c.Welcome() != nil && c.Silence() < sleepTime && (r.conn.driver == nil || r.now-r.heard < r.next.driver.LoginLimit())
 }
-
-// loginTime is the default of driver.Config.LoginTimeout.
-const loginTime = 15 * time.Second
 
 // needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {
@@ -206,13 +203,14 @@ func (r *Redialer) lookAtDial() {
 	switch {
 	case d.driver == nil:
 	case d.ended():
-		admitted := r.switching && r.acked > 0
+		had := r.switching
+		admitted := had && r.acked > 0
 		r.switching = false
 		why := d.end()
 		if admitted && r.cfg.GiveUp(why) && r.conn.driver != nil {
 			r.conn.end() // it was the connection already
 		}
-		r.failed(why, errors.Is(why, driver.ErrDenied))
+		r.failed(why, had || errors.Is(why, driver.ErrDenied))
 	case d.conn != nil && d.conn.Joined():
 		r.joined()
 	}
