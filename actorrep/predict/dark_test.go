@@ -79,7 +79,7 @@ func TestSlowServer(t *testing.T) {
 		frame      time.Duration
 		mean, most float64
 	}{{50 * time.Millisecond, 0.5, 5}, {100 * time.Millisecond, 0.5, 5}, {250 * time.Millisecond, 0.5, 5}, {400 * time.Millisecond, 1, 5}, {500 * time.Millisecond, 3, 8}} {
-		frame, n, mean := c.frame, seeds(3), 0.0
+		frame, n, mean := c.frame, seeds(10), 0.0
 		for seed := range n {
 			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
 			s.serverFrame = frame
