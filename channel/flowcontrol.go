@@ -10,11 +10,11 @@ import "github.com/bunchnet/bunchnet/bunch"
 // waits in Table.blocked with what it never sent. Each channel with holes has a bunch in flight or due, whose ack goes on from there. A channel without holes
 // isn't blocked: the peer keeps nothing of it.
 
-// peerRoom is what the peer has for early bunches of all channels, when its handlers hold nothing: its half for what it receives, without the share for parts and the channels that are
-// open, less a quarter.
+// peerRoom is what the peer has for early bunches of all channels, when its handlers hold nothing: its half for what it receives, without the share for parts and the channels that
+// this end opened, less a quarter.
 func (t *Table) peerRoom() int {
 	half := t.cfg.PeerMemory / 2
-	room := half - max(half/largeShare, bufferSize(bunch.MaxPayload)) - t.open*openCost
+	room := half - max(half/largeShare, bufferSize(bunch.MaxPayload)) - t.opened*openCost
 	return max(room-room/handlersShare, leastRoom)
 }
 

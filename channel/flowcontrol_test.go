@@ -97,8 +97,8 @@ func TestOnlyControl(t *testing.T) {
 	}
 }
 
-// TestPeerRoom: what a peer has for early bunches is what it takes in TestMemoryFullIsRefused and the like: three quarters of three quarters of half of its MaxMemory, less what channels take; and
-// bits beyond a byte count as one more.
+// TestPeerRoom: what a peer has for early bunches is three quarters of what half of its MaxMemory leaves besides the share for parts and the channels that this end opened. Bits beyond a
+// byte count as one more.
 func TestPeerRoom(t *testing.T) {
 	s := newStub(t, false, noControl)
 	require.Equal(t, 9<<20/4, s.table.peerRoom())
@@ -109,6 +109,10 @@ func TestPeerRoom(t *testing.T) {
 	}
 	room := 64<<10 - 50*openCost
 	require.Equal(t, room-room/4, s.table.peerRoom())
+	for i := range uint32(50) {
+		s.accepts(header(2+2*i, 1, stubGame, opening), "1")
+	}
+	require.Equal(t, room-room/4, s.table.peerRoom(), "its own channels cost it nothing")
 	for range 100 {
 		s.open(stubGame)
 	}

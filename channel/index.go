@@ -36,6 +36,7 @@ type Table struct {
 	initIn    int64
 	initOut   int64
 	open      int
+	opened    int        // by this end
 	early     int        // part of held: for early bunches
 	joining   int        // part of held: for parts of unfinished payloads
 	served    *Channel   // its payload is joined first when memory is short
@@ -214,7 +215,8 @@ func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 		t.ownPages++
 	}
 	ch := t.add(index, typ)
-	ch.openedLocally, ch.handler = true, h
+	ch.opensHere()
+	ch.handler = h
 	if err := ch.tellHandler(); err != nil {
 		_ = ch.Close(bunch.Destroyed)
 		return nil, err
@@ -304,6 +306,12 @@ func (t *Table) add(index uint32, typ *Type) *Channel {
 	return ch
 }
 
+// opensHere says that this end opens the channel.
+func (ch *Channel) opensHere() {
+	ch.openedLocally = true
+	ch.table.opened++
+}
+
 // tellHandler gives an Opener its channel.
 func (ch *Channel) tellHandler() error {
 	if o, ok := ch.handler.(Opener); ok {
@@ -339,6 +347,9 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 		t.last = lastBunch{}
 	}
 	t.open--
+	if ch.openedLocally {
+		t.opened--
+	}
 	t.Counters.ChannelsClosed++
 	if ch.index == 0 {
 		t.control += int32(ch.undelivered())

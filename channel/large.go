@@ -28,7 +28,7 @@ func (t *Table) largeRoom() int {
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
 	most := max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
-	return max(min(most, (t.cfg.PeerMemory/2-t.open*openCost-least)/2), leastRoom)
+	return max(min(most, (t.cfg.PeerMemory/2-t.opened*openCost-least)/2), leastRoom)
 }
 
 // oftenLost notes that a part was lost often.

@@ -254,9 +254,9 @@ func TestHowMuchBegins(t *testing.T) {
 		s.table.begunRoom = 1 << 30
 		require.Equal(t, max(64<<10, min(memory/8, maxBegun)), s.table.mostBegun(), "%d", memory)
 		(*Machine)(s.table).SetPeerMemory(1 << 20)
-		require.Equal(t, min(max(64<<10, min(memory/8, maxBegun)), (448<<10-s.table.open*openCost)/2), s.table.mostBegun(), "%d: what the peer has room for", memory)
+		require.Equal(t, min(max(64<<10, min(memory/8, maxBegun)), (448<<10-s.table.opened*openCost)/2), s.table.mostBegun(), "%d: what the peer has room for", memory)
 		(*Machine)(s.table).SetPeerMemory(1)
-		require.Equal(t, (64<<10-s.table.open*openCost)/2, s.table.mostBegun(), "%d: the least that a peer may have", memory)
+		require.Equal(t, (64<<10-s.table.opened*openCost)/2, s.table.mostBegun(), "%d: the least that a peer may have", memory)
 	}
 	s := newStub(t, false, noControl)
 	a := s.open(stubGame)

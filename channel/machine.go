@@ -133,7 +133,7 @@ func (m *Machine) CloseControl() error {
 	ch := t.Channel(0)
 	if ch == nil {
 		ch = t.add(0, &controlType)
-		ch.openedLocally = true
+		ch.opensHere()
 	}
 	if ch.Closing() {
 		return nil

@@ -165,7 +165,11 @@ func recountLarge(t *Table) (begun, joining, fresh, refused, refusing int) {
 
 // recountAhead counts what the channels that wait for lost bunches have sent, and checks what each of them counts.
 func recountAhead(t *testing.T, tab *Table) (ahead, blocked int) {
+	opened := 0
 	for ch := range tab.All {
+		if ch.openedLocally {
+			opened++
+		}
 		holes, sent := 0, 0
 		for s := ch.out.first; s < ch.firstFresh(); s++ {
 			rec := ch.out.at(s)
@@ -185,6 +189,7 @@ func recountAhead(t *testing.T, tab *Table) (ahead, blocked int) {
 			blocked += int(ch.fresh)
 		}
 	}
+	require.Equal(t, opened, tab.opened)
 	return ahead, blocked
 }
 
