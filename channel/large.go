@@ -18,6 +18,9 @@ const maxBegun = defaultMaxMemory / 2 / largeShare
 // take; it is at least one payload of the largest size.
 const largeShare = 4
 
+// leastBegun is how much of payloads that are smaller than one of the largest size begins though channels take nearly all of what the peer has.
+const leastBegun = 16 << 10
+
 // largeRoom is that share in bytes.
 func (t *Table) largeRoom() int {
 	return max(t.cfg.MaxMemory/2/largeShare, bufferSize(bunch.MaxPayload))
@@ -28,7 +31,7 @@ func (t *Table) largeRoom() int {
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
 	most := max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
-	return max(min(most, (t.cfg.PeerMemory/2-t.opened*openCost-least)/2), leastRoom)
+	return max(min(most, (t.cfg.PeerMemory/2-t.opened*openCost-least)/2), leastBegun)
 }
 
 // oftenLost notes that a part was lost often.
