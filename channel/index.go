@@ -43,7 +43,7 @@ type Table struct {
 	held      int        // bytes of the peer's data that count against MaxMemory
 	heldOut   int        // bytes of unacked data that count against it
 	look      int        // how many blocked channels to look at for one that has no holes any more
-	ahead     int        // of all channels with holes; see Channel.ahead
+	ahead     int        // of all channels with holes; see rare.ahead
 	reserved  int        // part of that, reserved by the connection
 	ownPages  int        // pages made for channels that this end opens, which aren't in held
 	strange   *strange   // nil until it is needed

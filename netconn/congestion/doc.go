@@ -90,9 +90,8 @@
 // Rounds begin and end at feedback. So acks that come late and many at once measure right, and a rate of less
 // than a packet a round trip is measured like any other.
 //
-// A round in which the application left a tenth of its credit unused doesn't raise the rate. Where that is only because the peer has no room for more ([PeerWaiter]), what is lost and delivered
-// counts as where all was used. What is delivered then
-// shows the application's demand, not the capacity. So a cut lowers the rate by the share that was lost, if the loss
+// A round in which the application left a tenth of its credit unused doesn't raise the rate. What is delivered then
+// shows the application's demand, not the capacity, unless the credit was left only because the peer has no room for more ([PeerWaiter]). So a cut lowers the rate by the share that was lost, if the loss
 // is congestion, and by how much longer the packets took to arrive than to be sent; with neither the rate stays.
 // If all packets waited in a queue that grew by 8 %, less where there are more than 60 bursts a second, or that lost a twentieth, what was delivered counts as the capacity
 // as usual. The queue of such an application is measured over at least three packets, since the ack of one may be

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func TestOpenedInAcceptedWaits(t *testing.T) {
 	const chans = 100
 	for name, preset := range map[string]func(Config) Config{"netcode": func(c Config) Config { return c }, "4.27": Unreal427, "5.3": func(c Config) Config { return Unreal53(true, c) }} {
 		for _, loss := range []float64{0, 5} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %v %%", name, loss), func(t *testing.T) {
 				var in [2]counter
 				open := func(c *Conn) {
 					if name != "netcode" && c.IsServer() {

@@ -25,27 +25,37 @@ func TestRarePacketsUnderJitter(t *testing.T) {
 	}
 }
 
+// loading has Ann's game load a level for so long, without ticks, before a connection joins for which when is true. Others join at once.
+func (r *rig) loading(load time.Duration, when func(*driver.Conn) bool) {
+	r.edit = func(c *driver.Config) {
+		var conn *driver.Conn
+		c.Accepted = func(c *driver.Conn) { conn = c }
+		c.Client.Welcomed = func(*control.Welcome) {
+			if !when(conn) {
+				_ = conn.Join()
+				return
+			}
+			loaded, at := conn, r.world.Now()+load
+			r.world.Host("Ann").Pause(load)
+			r.world.At(at, func() { _ = loaded.Join() })
+		}
+	}
+}
+
 // TestLoadsBeforeItJoins: a client whose game loads a level between two ticks, for longer than a dial is trusted that nobody answers, and joins then, has its player.
 func TestLoadsBeforeItJoins(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
 		for _, load := range []time.Duration{6 * time.Second, 12 * time.Second} {
 			r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.over(link) })
 			loads := 0
-			r.edit = func(c *driver.Config) {
-				var conn *driver.Conn
-				c.Accepted = func(c *driver.Conn) { conn = c }
-				c.Client.Welcomed = func(*control.Welcome) {
-					ann := r.clients["Ann"]
-					if ann == nil || ann.Driver() != conn.Driver() {
-						_ = conn.Join()
-						return
-					}
-					loads++
-					loaded, at := conn, r.world.Now()+load
-					r.world.Host("Ann").Pause(load)
-					r.world.At(at, func() { _ = loaded.Join() })
+			r.loading(load, func(c *driver.Conn) bool {
+				ann := r.clients["Ann"]
+				if ann == nil || ann.Driver() != c.Driver() {
+					return false
 				}
-			}
+				loads++
+				return true
+			})
 			r.world.RunUntil(40 * time.Second)
 			require.Nil(t, r.world.Failure())
 			require.Equal(t, []string{"new"}, r.of("Ann"), "%T, %v", link, load)
@@ -135,19 +145,11 @@ func TestLoadsForLong(t *testing.T) {
 		r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, func(r *rig) { r.over(link) })
 		const load = 20 * time.Second
 		slow := false
+		r.loading(load, func(*driver.Conn) bool { return slow })
+		loading := r.edit
 		r.edit = func(c *driver.Config) {
 			c.Timeout, c.LoginTimeout = time.Minute, time.Minute
-			var conn *driver.Conn
-			c.Accepted = func(c *driver.Conn) { conn = c }
-			c.Client.Welcomed = func(*control.Welcome) {
-				if !slow {
-					_ = conn.Join()
-					return
-				}
-				loaded := conn
-				r.world.Host("Ann").Pause(load)
-				r.world.At(r.world.Now()+load, func() { _ = loaded.Join() })
-			}
+			loading(c)
 		}
 		r.world.RunUntil(3 * time.Second)
 		slow = true
