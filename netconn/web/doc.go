@@ -132,7 +132,7 @@
 //	sessions in all                          ServerConfig.MaxConns, 1024; then 503
 //	sessions of one address                  MaxPerAddr, a quarter; then 503
 //	sessions the driver hasn't answered      MaxHalfOpen, a quarter; one more ends the oldest. Each ends after HalfOpen, 5 s
-//	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it
+//	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it, while it reads
 //	requests for sessions                    Rate 2 a second and Burst 20 of one address, wider networks a multiple, TotalRate 500; then 429
 //	sessions that name a connection          one request to the driver for each; it ends when there is none. A broken one's connection waits 5 s
 //	pages that may connect                   Origins, those of the server's own host; then 403

@@ -287,7 +287,11 @@ func TestMoveCounts(t *testing.T) {
 		all.Wait()
 		s.check(t)
 	}
-	eventually(t, "all have ended", func() bool { return s.Len() == 0 })
+	eventually(t, "all have ended", func() bool {
+		_, err := s.TryReadBatch(nil)
+		require.NoError(t, err)
+		return s.Len() == 0
+	})
 	s.check(t)
 	require.Zero(t, s.open)
 	require.Zero(t, s.half)

@@ -44,7 +44,8 @@ type ServerConfig struct {
 	MaxHalfOpen int
 	// HalfOpen ends a session that the driver hasn't answered for so long, since it has shown no connect token. Default 5 s.
 	HalfOpen time.Duration
-	// Idle ends a session to which the driver has sent nothing for so long, since its connection has ended. Default 15 s.
+	// Idle ends a session to which the driver has sent nothing for so long, since its connection has ended. Time without a read by the driver counts as a second
+	// at most: it stands still and has ended nothing. Default 15 s.
 	Idle time.Duration
 	// Rate bounds the session requests a second from one IPv4 address or IPv6 /64. Burst is how many may come at once. Wider networks have a multiple,
 	// as in netcode/tokenserver. Default 2 and 20.
@@ -104,6 +105,8 @@ type Server struct {
 	began    time.Time
 	closing  chan struct{}
 	wg       sync.WaitGroup
+	read     time.Duration // when the driver last read
+	driven   atomic.Int64  // its time, see ticked
 
 	mu     sync.Mutex
 	done   bool
@@ -169,6 +172,25 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // now is the time since the server's beginning, whatever the clock is set to.
 func (s *Server) now() time.Duration { return time.Since(s.began) }
 
+// ticked counts the driver's time, by which sessions are idle: between two of its reads a second passes at most, as between its ticks.
+func (s *Server) ticked() {
+	now := s.now()
+	s.driven.Add(int64(min(now-s.read, time.Second)))
+	s.read = now
+}
+
+// TryReadBatch implements udp.Socket.
+func (s *Server) TryReadBatch(msgs []udp.Message) (int, error) {
+	s.ticked()
+	return s.reader.TryReadBatch(msgs)
+}
+
+// ReadBatch implements udp.Socket.
+func (s *Server) ReadBatch(msgs []udp.Message) (int, error) {
+	s.ticked()
+	return s.reader.ReadBatch(msgs)
+}
+
 // Counters returns the counters so far. Any goroutine may call it.
 func (s *Server) Counters() Counters { return s.n.get() }
 
@@ -212,7 +234,7 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := s.in.Failed(); err != nil {
 		return 0, err
 	}
-	now := int64(s.now())
+	now := s.driven.Load()
 	for i := range msgs {
 		s.mu.Lock()
 		p := s.peers[msgs[i].Addr]
@@ -440,7 +462,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 	s.nextID++
 	p.addr = addrOf(way, remote, s.nextID)
 	p.Source = mailbox.NewSource(p.addr, halfOpenShare(s.cfg.MaxHalfOpen))
-	p.written.Store(int64(s.now()))
+	p.written.Store(s.driven.Load())
 	s.peers[p.addr] = p
 	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay
 		s.settle()
@@ -505,6 +527,9 @@ var (
 	errCrowded    = errors.New("web: too many sessions are being opened, and the server hadn't answered this one yet")
 )
 
+// idlePoll is how soon it is looked again whether a session is idle, at the earliest.
+const idlePoll = 10 * time.Millisecond
+
 // send sends what was written to a peer, and ends its session when nothing is.
 func (s *Server) send(p *peer) {
 	defer s.wg.Done()
@@ -525,11 +550,11 @@ func (s *Server) send(p *peer) {
 			if p.why.Load() == nil && !p.answered.Load() {
 				s.end(p, errUnanswered)
 			}
-			left := s.cfg.Idle - (s.now() - time.Duration(p.written.Load()))
+			left := s.cfg.Idle - time.Duration(s.driven.Load()-p.written.Load())
 			if p.why.Load() == nil && left <= 0 {
 				s.end(p, errIdle)
 			}
-			idle.Reset(max(left, time.Millisecond))
+			idle.Reset(max(left, idlePoll))
 		}
 		if p.why.Load() != nil {
 			return

@@ -219,10 +219,31 @@ func TestIdle(t *testing.T) {
 		}
 	}
 	d.mu.Unlock()
-	eventually(t, "they end", func() bool { return d.Len() == 0 })
+	eventually(t, "they end", func() bool {
+		_, err := d.TryReadBatch(nil)
+		require.NoError(t, err)
+		return d.Len() == 0
+	})
 	require.EqualValues(t, 2, d.Counters().Idle)
 	require.Zero(t, d.half)
 	require.Zero(t, d.open)
+}
+
+// TestHitchEndsNobody: who stands still for longer than Idle, as a server that loads a level, keeps its players, and ends those who are idle then.
+func TestHitchEndsNobody(t *testing.T) {
+	g := newGame(t, driver.Config{}, ServerConfig{Idle: 1500 * time.Millisecond, HalfOpen: 2 * time.Second})
+	players := []*player{g.dial(WebTransport, driver.Config{}), g.dial(WebSocket, driver.Config{})}
+	g.until("they play", func() bool { return players[0].own() != nil && players[1].own() != nil })
+	time.Sleep(2500 * time.Millisecond)
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		g.tick()
+	}
+	require.Zero(t, g.door.Counters().Idle)
+	for _, p := range players {
+		require.Nil(t, p.end)
+		require.NoError(t, p.driver.Err())
+	}
+	require.Equal(t, 2, g.door.Len())
 }
 
 // TestSlowReader: a peer that never reads costs the server the bytes of its queue: what is newer takes the place of what is older, the writer never waits, and others
