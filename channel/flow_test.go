@@ -590,7 +590,7 @@ func TestGapIsNobodys(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, nak)
 	require.EqualValues(t, 1, s.table.Counters.Refused)
-	s.m.Tick(1)
+	s.m.Tick(time.Second)
 	s.accepts(header(1, 3, stubGame, opening), "")
 	require.EqualValues(t, 3, s.table.Counters.Filled)
 	require.EqualValues(t, 3, s.table.filled)

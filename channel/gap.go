@@ -1,6 +1,10 @@
 package channel
 
-import "github.com/bunchnet/bunchnet/bunch"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
 
 // When the peer closes a channel, some of its reliable bunches may not be acked. They are dropped, but the index's sequence continues
 // after them, and the peer waits for those that didn't arrive. So the index's next channel begins with empty bunches in their place; the peer
@@ -39,12 +43,23 @@ func (t *Table) fillGap(ch *Channel) bool {
 	return true
 }
 
-// mayFill bounds the work that a peer can cause by opening channels again and again: between two ticks, the gaps of all
-// channels together are at most as long as one may be. Packets of further opens are refused, and so sent again.
+// mayFill bounds the work that a peer can cause by opening channels again and again: at once, the gaps of all channels together are at most as
+// long as one may be, and after that one sequence longer in each fillTime. Packets of further opens are refused, and so sent again.
 func (t *Table) mayFill(n int) bool {
 	if t.filled > 0 && t.filled+n > t.cfg.ReliableBuffer {
 		return false
 	}
 	t.filled += n
 	return true
+}
+
+// fillTime is how long a sequence of a gap counts in mayFill: a tiny packet opens a channel with a gap of the longest ReliableBuffer, 8190, four times a second.
+const fillTime = 30 * time.Microsecond
+
+// unfill forgets at a tick what was filled long enough ago.
+func (t *Table) unfill(now time.Duration) {
+	t.unfilled = min(t.unfilled, now)
+	n := (now - t.unfilled) / fillTime
+	t.unfilled += n * fillTime
+	t.filled -= int(min(n, time.Duration(t.filled)))
 }

@@ -2,6 +2,7 @@ package channel_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -111,8 +112,8 @@ func TestOpenBehindLaterBunch(t *testing.T) {
 	require.Equal(t, []bool{true}, h.acked)
 }
 
-// TestGapsFillAtThePaceOfTicks: who opens and closes a channel with a long gap in each packet makes no more work than one gap a tick.
-func TestGapsFillAtThePaceOfTicks(t *testing.T) {
+// TestGapsFillAtAPace: who opens and closes a channel with a long gap in each packet makes no more work than one gap at once, and one sequence in 30 µs, however often ticks come.
+func TestGapsFillAtAPace(t *testing.T) {
 	w, _ := opened(t, nil)
 	w.slow = true
 	ch := w.table.Channel(1)
@@ -134,8 +135,8 @@ func TestGapsFillAtThePaceOfTicks(t *testing.T) {
 		}
 	}
 	say(false)
-	for range 3 {
-		w.m.Tick(0)
+	for i := range 3 {
+		w.m.Tick(time.Duration(i) * time.Second)
 		before, was := w.table.Counters.Filled, refused
 		for range 20 {
 			say(true)
@@ -143,6 +144,12 @@ func TestGapsFillAtThePaceOfTicks(t *testing.T) {
 		require.EqualValues(t, gap, w.table.Counters.Filled-before)
 		require.Equal(t, 19, refused-was)
 	}
+	before := w.table.Counters.Filled
+	for i := range 1000 {
+		w.m.Tick(3*time.Second + time.Duration(i)*time.Millisecond)
+		say(true)
+	}
+	require.InDelta(t, 33_333, w.table.Counters.Filled-before, 2500)
 }
 
 // TestNothingIsMergedIntoAGap: what is written while the bunches wait that fill a gap stays apart from them: the peer may have had their sequences.

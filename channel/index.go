@@ -15,7 +15,8 @@ type Table struct {
 	later    bool          // strange.later has functions
 	laterRan bool          // some ran since the last Tick
 	beside   int           // bytes sent of what the game leaves, since the last Tick
-	filled   int           // sequences of gaps filled since the last tick
+	filled   int           // sequences of gaps filled lately, see mayFill
+	unfilled time.Duration // until when unfill has looked
 	poolTick time.Duration // when the pool is to be looked at again
 	unacked  int           // unacked reliable bunches of all channels, and queued control bunches
 	first    backlog       // the control channel's bunches: a game's early bunches don't delay the login

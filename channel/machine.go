@@ -33,7 +33,8 @@ func (m *Machine) table() *Table { return (*Table)(m) }
 // channel whose open isn't acked.
 func (m *Machine) Tick(now time.Duration) {
 	t := m.table()
-	t.filled, t.laterRan = 0, false
+	t.unfill(now)
+	t.laterRan = false
 	m.Pump()
 	if now >= t.poolTick {
 		t.poolTick = t.cfg.Pool.tick(now)

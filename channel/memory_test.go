@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -235,7 +236,7 @@ func TestClosedChannelsAreForgotten(t *testing.T) {
 	send(t, w.table.Channel(1), 1, true) // waits for ever
 	seq := map[uint32]int{}
 	for i := range int(seeds(20_000)) {
-		w.m.Tick(0)
+		w.m.Tick(time.Duration(i) * 10 * time.Millisecond)
 		index := uint32(3 + 2*(i%50))
 		seq[index]++
 		h := reliable(index, seq[index], game)
