@@ -111,7 +111,8 @@ type Adaptive struct {
 	drained   time.Duration // queue when that was set
 	calmSince time.Duration // end of the last drain
 
-	epoch epoch
+	epoch  epoch
+	hushed int // rounds in a row in which less than MinRate was sent
 
 	nearlyAll nearlyAll
 	steps     startSteps

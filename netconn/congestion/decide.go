@@ -75,6 +75,12 @@ func (a *Adaptive) settle(now time.Duration) {
 	if ended.low > 0 {
 		a.queue.sample(now, ended.low, ended.delivered, a.apart(), ended.idle)
 		a.longest = max(ended.high, ended.low)
+		if a.hushed++; !ended.idle || float64(ended.acked+ended.lost) >= float64(a.cfg.MinRate)*took.Seconds() {
+			a.hushed = 0
+		}
+		if a.hushed >= len(a.queue.last) {
+			a.queue.hush(now)
+		}
 	}
 	if ended.cold {
 		a.out.reset()

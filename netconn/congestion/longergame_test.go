@@ -32,3 +32,27 @@ func TestLongerWayOfAGame(t *testing.T) {
 		}
 	}
 }
+
+// TestQuietOnALongerPath: an application that says little, whose path becomes longer, and which has no end of data a moment later, uses the path within seconds.
+func TestQuietOnALongerPath(t *testing.T) {
+	for _, rate := range []float64{2.4e6, 8e6, 32e6} {
+		for by := 15 * time.Millisecond; by <= 60*time.Millisecond; by += 5 * time.Millisecond {
+			for seed := range uint64(4) {
+				tick := time.Second / 60
+				n := 0
+				f := &paths.Flow{Controller: adaptive(t), Tick: tick, Jitter: time.Millisecond, AckEvery: tick, Offer: func(now time.Duration) int {
+					switch n++; {
+					case now >= 23*time.Second:
+						return int(rate / 8 / 60 * 2)
+					case n%6 == 0:
+						return 80
+					}
+					return 0
+				}}
+				link := &paths.Link{Rate: paths.Constant(rate), Buffer: 300 * time.Millisecond, Delay: 12 * time.Millisecond, Detours: []paths.Detour{{Span: paths.Span{From: 20 * time.Second, To: paths.Never}, By: by}}}
+				paths.New(seed, link, f).Run(35 * time.Second)
+				require.Greater(t, f.Delivered(27*time.Second, 33*time.Second)/rate, 0.7, "%v bit/s, %v longer each way, seed %d", rate, by, seed)
+			}
+		}
+	}
+}

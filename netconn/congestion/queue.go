@@ -95,6 +95,20 @@ func (q *queueDelay) rebase(now time.Duration) {
 	q.base.set(now, q.low)
 }
 
+// hush takes the lowest round trip time of the last rounds for the base if it is longer: so little was sent in them that what they waited for is no queue of ours.
+func (q *queueDelay) hush(now time.Duration) {
+	if q.n < len(q.last) {
+		return
+	}
+	low := q.last[0].low
+	for _, r := range q.last[1:] {
+		low = min(low, r.low)
+	}
+	if low > q.base.get() {
+		q.base.set(now, low)
+	}
+}
+
 // delay is that of the last round.
 func (q *queueDelay) delay() time.Duration { return max(q.low-q.base.get(), 0) }
 
