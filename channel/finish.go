@@ -49,6 +49,16 @@ func (m *Machine) Finish() bool {
 	return len(f.left) == 0
 }
 
+// Drained reports whether nothing is left, and all that was sent is acked. What waits for OnlyControl doesn't count: at an orderly end it has waited in vain.
+func (m *Machine) Drained() bool {
+	t := m.table()
+	if t.onlyControl {
+		ch := t.Channel(0)
+		return ch == nil || ch.out.len()+len(ch.queued()) == 0
+	}
+	return m.Finish() && t.unacked == 0
+}
+
 // hasLeft reports whether any handler has something left at an orderly end.
 func (t *Table) hasLeft() bool { return t.finishing != nil && len(t.finishing.left) > 0 }
 

@@ -130,7 +130,7 @@ func (c *Conn) Close(now time.Duration, reason string) {
 
 // closeWhenDrained closes channel 0 once everything else is sent and acked.
 func (c *Conn) closeWhenDrained() {
-	if c.Closed() || c.closer.controlGone || !c.channels.Finish() || c.Table().Unacked() > 0 {
+	if c.Closed() || c.closer.controlGone || !c.channels.Drained() {
 		return
 	}
 	if !c.closesControl() || c.channels.CloseControl() != nil {

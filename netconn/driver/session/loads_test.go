@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -83,6 +85,37 @@ func TestGivenUpInTheDark(t *testing.T) {
 			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
 			ann := r.clients["Ann"].Driver().Server()
 			require.True(t, ann.Joined() && ann.Silence() < time.Second, "%T, dark for %v", link, dark)
+		}
+	}
+}
+
+// TestGivenUpWithWhatWaits: as TestGivenUpInTheDark, where the server's game has something to say from Accepted on, which waits for the login.
+func TestGivenUpWithWhatWaits(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53(), driver.PlainUnreal427()} {
+		for dark := 14 * time.Second; dark < 18*time.Second; dark += 250 * time.Millisecond {
+			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
+			r.edit = func(c *driver.Config) {
+				c.Timeout = time.Minute
+				c.Channels = []channel.Type{{Name: bunch.Name{Text: "Chat"}, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}
+				c.Accepted = func(c *driver.Conn) {
+					if c.IsServer() {
+						ch, err := c.Open(bunch.Name{Text: "Chat"}, channel.Nop{})
+						require.NoError(t, err)
+						_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 300), Reliable: true})
+						require.NoError(t, err)
+					}
+				}
+			}
+			r.world.RunUntil(3 * time.Second)
+			r.joined = func(*driver.Conn) {
+				r.joined = nil
+				r.dark()
+				r.world.At(r.world.Now()+dark, r.light)
+			}
+			r.clients["Ann"].Redial()
+			r.world.RunUntil(5*time.Second + dark + 6*time.Second)
+			require.Nil(t, r.world.Failure())
+			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
 		}
 	}
 }
