@@ -18,7 +18,8 @@ import (
 type RedialConfig struct {
 	// Dial begins a dial, for example with driver.Dial. Each one needs a fresh token and, if actors are replicated, a World of its own. The
 	// driver's Joined and Closed callbacks are called as usual. Return a nil driver and a nil error while the token isn't there yet: Dial is
-	// called again in the next tick. An error counts as a failed dial. Required.
+	// called again in the next tick. An error counts as a failed dial. Give both ends the same Timeout and LoginTimeout: by its own the client knows for how long
+	// the server waits while it loads a level. Required.
 	Dial func() (*driver.Driver, error)
 	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
 	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
@@ -139,14 +140,14 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && !r.loads() {
+	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.now-before >= sleepTime) && !r.loads() {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.leaving() {
 		r.drop() // before next joins
 	}
 	if r.next.dispatch(now); r.next.driver != nil && r.next.driver.Counters.DatagramsIn != r.in {
-		if r.in = r.next.driver.Counters.DatagramsIn; !r.switching || r.next.conn.Silence() == 0 { // a server that has given it up may ask for a handshake
+		if r.in = r.next.driver.Counters.DatagramsIn; r.next.conn == nil || r.next.conn.Silence() == 0 { // a server that has given it up may ask for a handshake
 			r.heard = r.now
 		}
 	}
@@ -168,8 +169,8 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	}
 }
 
-// sleepTime is how long after the last tick, or the last datagram, a dial in progress is of no use, since the server has given it up: a page in the background ticks once
-// a minute.
+// sleepTime is how long after the last tick, or the last datagram of its connection, a dial in progress is of no use, since the server has given it up: a page in the background
+// ticks once a minute. Before there is a connection the link has its own times: it may go on to the token's next server.
 const sleepTime = 5 * time.Second
 
 // ackTime, and two round trips, is how long after its ack of a Join a server may say that it had given up the login by then: it acks what comes while it lingers, too.
@@ -206,11 +207,15 @@ func (r *Redialer) lookAtDial() {
 		had := r.switching
 		admitted := had && r.acked > 0
 		r.switching = false
+		answered := d.driver.Counters.DatagramsIn > 0
 		why := d.end()
 		if admitted && r.cfg.GiveUp(why) && r.conn.driver != nil {
 			r.conn.end() // it was the connection already
 		}
 		r.failed(why, had || errors.Is(why, driver.ErrDenied))
+		if answered && errors.Is(why, driver.ErrNoAnswer) {
+			r.at = r.now // a server has given it up, as when this machine slept
+		}
 	case d.conn != nil && d.conn.Joined():
 		r.joined()
 	}
