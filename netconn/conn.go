@@ -101,7 +101,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c.sendBuffer.init(&c.cfg)
 	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now
 	c.flow.owed = bunch.NoPacket
-	c.rates.start = now
+	c.rates.start, c.order.ticks.at = now, now
 	c.rtt.lastClock = -1
 	if cfg.Controller == nil {
 		c.netSpeed = congestion.NewTokenBucket(cfg.NetSpeed)

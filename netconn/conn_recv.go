@@ -83,7 +83,9 @@ func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
 	c.endPanicked()
+	c.order.ticks.end(c.now)
 	c.flushOverdue()
+	c.order.ticks.kept = c.order.held > 0
 }
 
 // processPacket handles a packet in its turn.

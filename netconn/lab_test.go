@@ -24,6 +24,7 @@ type lab struct {
 	conns   [2]*Conn
 	links   [2]*netsim.Link
 	dark    [2]bool
+	asleep  [2]bool // neither receives nor ticks
 	lose    [2]func(p []byte) bool
 	offered [2]int
 	packets [2]int
@@ -136,6 +137,9 @@ func (l *lab) step(game func()) {
 	}
 	l.now += f
 	for i, c := range l.conns {
+		if l.asleep[i] {
+			continue
+		}
 		from := l.links[1-i]
 		some := false
 		for p, ok := from.Pop(l.now); ok; p, ok = from.Pop(l.now) {
@@ -154,8 +158,10 @@ func (l *lab) step(game func()) {
 	if game != nil {
 		game()
 	}
-	for _, c := range l.conns {
-		c.Tick(l.now)
+	for i, c := range l.conns {
+		if !l.asleep[i] {
+			c.Tick(l.now)
+		}
 	}
 }
 

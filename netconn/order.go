@@ -13,7 +13,7 @@ import (
 const maxMissingPackets = 3
 
 func (c *Conn) maxMissing() int64 {
-	if c.reorderWindow() > 0 {
+	if c.reorderWindow() > 0 || c.ticksSlowly() {
 		return int64(max(maxMissingPackets, c.cfg.OrderCache/2))
 	}
 	return maxMissingPackets
@@ -29,6 +29,7 @@ type orderCache struct {
 	held   int
 	since  time.Duration // arrival time of the packet held longest
 	late   lateness
+	ticks  ticks
 	cached uint64 // Counters.Cached when the rings were last looked at
 }
 
@@ -58,6 +59,25 @@ type gap struct {
 	at time.Duration // 0: it came after all, or there was none
 }
 
+// ticks measures how far apart receive ticks are while packets are held. While none are, who has nothing to do may sleep until Conn.NextDeadline.
+type ticks struct {
+	at, gap time.Duration // when the last one ended, and how long after the one before
+	kept    bool          // packets have been held since then
+	apart   time.Duration // 0 until packets were held from one to the next
+}
+
+// end notes the end of a receive tick. The shorter of two gaps counts, so that a single hitch changes nothing.
+func (t *ticks) end(now time.Duration) {
+	gap := now - t.at
+	if gap == 0 { // the same tick, which reads more than once
+		return
+	}
+	if t.kept || gap < t.apart {
+		t.apart = min(gap, t.gap)
+	}
+	t.at, t.gap = now, gap
+}
+
 // What lateness remembers, and the window that it asks for.
 const (
 	maxGaps      = 64
@@ -66,6 +86,9 @@ const (
 	latenessLife = 10 * time.Second
 	latenessSpan = 64 // missing packets that the counts span
 	lateWorth    = 4  // lost packets that are waited for in vain, for each that comes
+	// slowTicks is how far apart receive ticks are when nothing is held from one to the next. What is behind a lost packet would wait for much longer
+	// than the window. So would its ack, and the peer takes that for a queue.
+	slowTicks = 3 * maxLateness
 )
 
 // gap notes that packet id is missing.
@@ -127,6 +150,11 @@ func (c *Conn) ordinaryWindow() time.Duration {
 	default:
 		return l.window
 	}
+}
+
+// ticksSlowly reports whether packets are held back until the end of the receive tick and no longer, however late others are.
+func (c *Conn) ticksSlowly() bool {
+	return c.order.ticks.apart > slowTicks && c.cfg.ReorderWindow == 0 && c.coder == nil
 }
 
 // receiveInOrder processes a packet, or holds it back while a few before it
@@ -274,6 +302,9 @@ func (c *Conn) flushHeld() {
 		o.slots = make([]cachedPacket, smallOrderCache) // what was late for a while isn't any more
 	}
 	before := c.now - window
+	if c.ticksSlowly() {
+		before = c.now
+	}
 	if o.held == 0 || o.since > before {
 		return
 	}

@@ -1,6 +1,8 @@
 package netconn
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,6 +260,151 @@ func TestReorderWindowAdapts(t *testing.T) {
 		}
 		require.NotZero(t, got.reorderWindow())
 		require.Less(t, stale, 0.03*all)
+	}
+}
+
+// seldomTicked has the server send an unreliable bunch each tick, and bulk behind it, to a client that has only each nth tick. It returns what the client
+// gets after 20 s, in the 30 s from then on.
+func seldomTicked(t *testing.T, seed uint64, nth int, bulk bool, net netsim.Settings) *lab {
+	l := newLab(t, both(net), seed, func(_ int, c *Config) { c.Controller = adapt() })
+	l.join()
+	ch := l.open(1)
+	data := make([]byte, 900)
+	_, err := ch.SendBunch(&bunch.Out{Reliable: true})
+	require.NoError(t, err)
+	for i := range 50 * 60 {
+		if i == 20*60 {
+			l.got[0], l.lat[0] = 0, nil
+		}
+		l.asleep[0] = i%nth > 0
+		l.step(func() {
+			binary.LittleEndian.PutUint64(data[8:], uint64(l.now))
+			_, err := ch.SendBunch(&bunch.Out{Data: data[:16]})
+			require.NoError(t, err)
+			for bulk && err == nil && l.conns[1].Table().Waiting() < 200 {
+				_, err = ch.SendBunch(&bunch.Out{Data: data, Reliable: true, NoMerge: true})
+			}
+		})
+	}
+	return l
+}
+
+// TestSlowTicksHoldNothing: what is behind a lost packet comes at the next tick of a peer of 1 to 5 Hz, and not at the one after it.
+func TestSlowTicksHoldNothing(t *testing.T) {
+	const ms = time.Millisecond
+	for _, nth := range []int{12, 30, 60} {
+		l := seldomTicked(t, 1, nth, false, netsim.Settings{Lag: 50 * ms, LagVariance: 10 * ms, Loss: 2})
+		require.Greater(t, len(l.lat[0]), 30*60*95/100)
+		require.Less(t, slices.Max(l.lat[0]), time.Duration(nth+1)*testTick+60*ms)
+	}
+}
+
+// TestSlowTicksGetTheirBandwidth: nor do acks wait from one tick to the next, which looks like a queue.
+func TestSlowTicksGetTheirBandwidth(t *testing.T) {
+	const ms = time.Millisecond
+	for _, v := range []struct {
+		nth    int
+		jitter time.Duration
+		least  float64 // of the bandwidth
+	}{{12, 10 * ms, 0.7}, {30, ms, 0.8}, {60, ms, 0.6}} {
+		const bandwidth, seeds = 10e6, 4
+		mean := 0.0
+		for seed := range uint64(seeds) {
+			l := seldomTicked(t, seed, v.nth, true, netsim.Settings{Lag: 20 * ms, LagVariance: v.jitter, Loss: 1, Bandwidth: bandwidth, QueueDelay: 500 * ms})
+			mean += float64(l.got[0]) * 8 / 30 / bandwidth / seeds
+		}
+		t.Logf("one tick in %d: %.2f of the bandwidth", v.nth, mean)
+		require.Greater(t, mean, v.least)
+	}
+}
+
+// TestHitchLosesNothing: a packet that is late where a receive tick was, once, or where nothing was received before, is waited for as ever.
+func TestHitchLosesNothing(t *testing.T) {
+	const ms = time.Millisecond
+	for name, v := range map[string]struct {
+		gaps []time.Duration // between receive ticks
+		held bool            // one waits through the last of them
+	}{
+		"hitch":              {[]time.Duration{16 * ms, 16 * ms, 16 * ms, 200 * ms}, true},
+		"leap of the clock":  {[]time.Duration{16 * ms, 16 * ms, 16 * ms, 8 * time.Second}, true},
+		"sleeps until woken": {[]time.Duration{500 * ms, 500 * ms, 500 * ms, 500 * ms}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHand(t, nil)
+			c := h.conns[1]
+			c.enableOrderCache()
+			const window = 20 * ms
+			c.order.late = lateness{window: window, seen: h.now, came: latenessSpan / 2}
+			before := c.Counters
+			var late []byte
+			for i, gap := range v.gaps {
+				h.now += gap
+				if late != nil {
+					h.give(0, late)
+					late = nil
+				}
+				if left := len(v.gaps) - 1 - i; left == 0 || left == 1 && v.held {
+					late = h.packet(0, false)
+				}
+				h.give(0, h.packet(0, false))
+				c.PostTickDispatch(h.now)
+				c.PostTickDispatch(h.now)
+			}
+			require.Equal(t, 1, c.order.held)
+			c.Tick(h.now)
+			at, _ := c.NextDeadline()
+			require.Equal(t, h.now+window, at)
+			h.now = at
+			h.give(0, late)
+			c.PostTickDispatch(h.now)
+			require.Zero(t, c.order.held)
+			require.Equal(t, before.PacketsMissed, c.Counters.PacketsMissed)
+			require.Equal(t, before.Stale, c.Counters.Stale)
+		})
+	}
+}
+
+// TestTicksApart: of receive ticks from one to the next of which packets are held, the shorter of two gaps counts, and a short one at once.
+func TestTicksApart(t *testing.T) {
+	const ms = time.Millisecond
+	for _, v := range []struct {
+		kept  bool
+		gaps  []time.Duration
+		apart time.Duration
+	}{
+		{true, []time.Duration{500 * ms}, 0},
+		{true, []time.Duration{500 * ms, 400 * ms}, 400 * ms},
+		{true, []time.Duration{400 * ms, 500 * ms, 0, 500 * ms}, 500 * ms},
+		{true, []time.Duration{500 * ms, 500 * ms, 16 * ms}, 16 * ms},
+		{true, []time.Duration{16 * ms, time.Hour, 16 * ms}, 16 * ms},
+		{false, []time.Duration{500 * ms, 500 * ms}, 0},
+	} {
+		now := -time.Second
+		x := ticks{at: now, kept: v.kept}
+		for _, gap := range v.gaps {
+			now += gap
+			x.end(now)
+		}
+		require.Equal(t, v.apart, x.apart, "%v", v.gaps)
+	}
+}
+
+// TestSlowTicksAndSettings: who sets a ReorderWindow has it, and with Coding packets wait for repairs.
+func TestSlowTicksAndSettings(t *testing.T) {
+	for _, v := range []struct {
+		window time.Duration
+		coding Coding
+		slow   bool
+	}{{slow: true}, {window: -1}, {window: time.Second}, {coding: Coding{Repairs: 0.5}}} {
+		h := newHand(t, func(_ int, c *Config) { c.ReorderWindow, c.Coding = v.window, v.coding })
+		c := h.conns[1]
+		for _, apart := range []time.Duration{slowTicks, slowTicks + 1} {
+			c.order.ticks.apart = apart
+			require.Equal(t, v.slow && apart > slowTicks, c.ticksSlowly(), "%+v", v)
+			if v.slow {
+				require.Equal(t, apart > slowTicks, c.maxMissing() > maxMissingPackets)
+			}
+		}
 	}
 }
 
