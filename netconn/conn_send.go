@@ -71,7 +71,7 @@ func (c *Conn) beginPacket(bytes int) {
 // channel fits an empty packet.
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
-	ready, before := c.IsNetReady(), c.out.Len()
+	ready, before := c.ready(), c.out.Len()
 	if c.coder != nil && c.endLong(h, ch) {
 		before = 0
 	}
@@ -92,6 +92,10 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 			bytes += c.cfg.PacketOverhead
 		}
 		c.pace.wrote(seq >= 0, bytes)
+		if seq < 0 && !ready {
+			c.pace.held = -1
+			c.pace.owe(-float64(bytes), c)
+		}
 	}
 	c.note(ch, seq)
 	c.pendingOpening = c.pendingOpening || ch.OpenedLocally() && !ch.OpenAcked()
