@@ -36,17 +36,18 @@ const (
 
 // Validate returns an error that wraps ErrScript if the script can't be played.
 func (s *Script) Validate() error {
+	all := s.filled()
 	switch {
 	case s.Run <= 0 || s.Run > maxScript || s.Settle < 0 || s.Settle > maxScript:
 		return fmt.Errorf("%w: run must be above 0 and, as settle, at most %v", ErrScript, maxScript)
-	case s.Servers < 1 || s.Clients < 1 || s.Servers+s.Clients > maxHosts:
-		return fmt.Errorf("%w: servers and clients must be 1 to %d together", ErrScript, maxHosts)
+	case s.Servers < 0 || s.Clients < 0 || all.Servers+all.Clients > maxHosts:
+		return fmt.Errorf("%w: servers and clients must be 1 to %d together, or 0, which is one", ErrScript, maxHosts)
 	}
 	if err := s.Net.Validate(); err != nil {
 		return fmt.Errorf("%w: net: %w", ErrScript, err)
 	}
 	for _, f := range s.Faults {
-		if err := f.validate(s); err != nil {
+		if err := f.validate(&all); err != nil {
 			return fmt.Errorf("%w: %v: %w", ErrScript, f, err)
 		}
 	}

@@ -84,3 +84,14 @@ func TestShrink(t *testing.T) {
 	none := Shrink(play(s), 0, play, nil)
 	require.Equal(t, s, none.Script)
 }
+
+// TestScriptDefaults: a script without servers and clients has one of each, and its faults may name these.
+func TestScriptDefaults(t *testing.T) {
+	s := Script{Run: time.Second}
+	require.NoError(t, s.Validate())
+	s.Faults = []Fault{{Kind: Pause, Host: "client1", For: time.Second}}
+	require.NoError(t, s.Validate())
+	s.Faults[0].Host = "client2"
+	require.ErrorIs(t, s.Validate(), ErrScript)
+	require.ErrorIs(t, (&Script{Run: time.Second, Servers: -1}).Validate(), ErrScript)
+}
