@@ -93,8 +93,7 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 		}
 		c.pace.wrote(seq >= 0, bytes)
 		if seq < 0 && !ready {
-			c.pace.held = -1
-			c.pace.owe(-float64(bytes), c)
+			c.pace.took(bytes, c)
 		}
 	}
 	c.note(ch, seq)
@@ -156,6 +155,9 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	}
 	if wider != 0 {
 		c.moveLast(width)
+	}
+	if !c.ready() {
+		c.pace.took((bits+wider+7)/8, c)
 	}
 	c.out.WriteBitsFrom(data, 0, bits)
 	c.lastBits += bits

@@ -169,6 +169,12 @@ func (p *pace) owe(bytes float64, c *Conn) {
 	p.others = max(min(p.others+bytes, float64(c.proto.PacketBits()/8)), -c.cfg.Controller.Rate())
 }
 
+// took notes bytes that others sent beyond the budget.
+func (p *pace) took(bytes int, c *Conn) {
+	p.held = -1
+	p.owe(-float64(bytes), c)
+}
+
 // allows reports whether others may send beyond the budget. When it did so before and only reliable bunches were sent, which wait, these count.
 func (p *pace) allows(c *Conn) bool {
 	if p.others <= 0 || c.Table().Waiting() == 0 || c.bunchesFull(0) {

@@ -150,10 +150,10 @@ func TestRidingOpensTakeNoShare(t *testing.T) {
 // that sends reliable bunches as long as it does, whose queue stays short.
 func TestOthersShare(t *testing.T) {
 	for _, x := range []struct {
-		reliable    bool
-		payload     int
-		least, most float64
-	}{{payload: 100, least: 0.08, most: 0.13}, {payload: 900, least: 0.1, most: 0.13}, {reliable: true, payload: 100, most: 0.14}, {reliable: true, payload: 20_000, most: 0.14}} {
+		reliable, merged bool
+		payload          int
+		least, most      float64
+	}{{merged: true, payload: 10, least: 0.07, most: 0.13}, {reliable: true, merged: true, payload: 10, most: 0.13}, {payload: 100, least: 0.08, most: 0.13}, {payload: 900, least: 0.1, most: 0.13}, {reliable: true, payload: 100, most: 0.14}, {reliable: true, payload: 20_000, most: 0.14}} {
 		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(i int, c *Config) { c.NetSpeed = 50_000 })
 		l.join()
 		bulk, ch := l.open(1), l.open(1)
@@ -174,7 +174,7 @@ func TestOthersShare(t *testing.T) {
 		sent := 0
 		l.run(20*time.Second, func() {
 			for l.conns[1].IsNetReady() {
-				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, x.payload), Reliable: x.reliable, NoMerge: true})
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, x.payload), Reliable: x.reliable, NoMerge: !x.merged})
 				require.NoError(t, err)
 				sent += x.payload
 			}
