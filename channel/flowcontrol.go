@@ -83,7 +83,8 @@ func (t *Table) notAhead(ch *Channel, rec *outRec) {
 	r.holes--
 }
 
-// OnlyControl has reliable bunches of all channels but the control channel wait until it is called with false: the peer refuses their opens, as the login isn't done.
+// OnlyControl has reliable bunches of all channels but the control channel wait until it is called with false: the peer refuses their opens, as the login isn't done. Call it
+// before anything is sent on these: a close meanwhile doesn't wait for them.
 func (m *Machine) OnlyControl(only bool) {
 	t := m.table()
 	t.onlyControl = only

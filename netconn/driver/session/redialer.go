@@ -19,7 +19,8 @@ type RedialConfig struct {
 	// Dial begins a dial, for example with driver.Dial. Each one needs a fresh token and, if actors are replicated, a World of its own. The
 	// driver's Joined and Closed callbacks are called as usual. Return a nil driver and a nil error while the token isn't there yet: Dial is
 	// called again in the next tick. An error counts as a failed dial. Give both ends the same Timeout and LoginTimeout: by its own the client knows for how long
-	// the server waits while it loads a level. Required.
+	// the server waits while it loads a level. A token of several servers begins with the player's own: while there is a connection, a dial that nobody has answered
+	// ends after 5 s, before it comes to the others if the token's Timeout is that or more. Required.
 	Dial func() (*driver.Driver, error)
 	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
 	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
@@ -33,7 +34,7 @@ type RedialConfig struct {
 	// error. Default: driver.ErrBanned, ErrVersion, ErrKicked and ErrReplaced, ErrLeft, and wrong settings, which are netconn.ErrConfig,
 	// driver.ErrNoToken and netcode.ErrTokenReused.
 	GiveUp func(err error) bool
-	// Failed is called with the reason of every end that another dial follows. May be nil.
+	// Failed is called with the reason of every end that another dial follows, but not of dials beside a connection that nobody answered. May be nil.
 	Failed func(why error)
 }
 
@@ -126,7 +127,7 @@ func (r *Redialer) Driver() *driver.Driver {
 func (r *Redialer) Err() error { return r.err }
 
 // Redial begins a dial at the next tick although the connection isn't silent, for example because the machine has changed networks. A dial in
-// progress that nobody has answered for Pause is ended first. One that was answered is finished first, unless nothing arrives for 5 s.
+// progress that nobody has answered for Pause is ended first. One that was answered is finished first, unless nothing arrives on its connection for 5 s.
 func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
@@ -140,7 +141,7 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.now-before >= sleepTime) && !r.loads() {
+	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.conn.driver != nil || r.now-before >= sleepTime) && !r.loads() {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.leaving() {
@@ -170,7 +171,7 @@ func (r *Redialer) TickDispatch(now time.Time) {
 }
 
 // sleepTime is how long after the last tick, or the last datagram of its connection, a dial in progress is of no use, since the server has given it up: a page in the background
-// ticks once a minute. Before there is a connection the link has its own times: it may go on to the token's next server.
+// ticks once a minute. Where there is no connection at all the link has its own times: it may go on to the token's next server, while the player of a connection is kept by the first.
 const sleepTime = 5 * time.Second
 
 // ackTime, and two round trips, is how long after its ack of a Join a server may say that it had given up the login by then: it acks what comes while it lingers, too.

@@ -73,3 +73,53 @@ func TestServerIsBackAmidALogin(t *testing.T) {
 		}
 	}
 }
+
+// bystander is another server of the same tokens.
+type bystander struct{ *driver.Driver }
+
+func (b bystander) Tick(now time.Time) error {
+	b.TickDispatch(now)
+	b.TickFlush(now)
+	return b.Err()
+}
+
+// TestDarkBesideAnotherServer: a player whose token names another server besides, and whose path is dark for longer than a server is asked, and who has another address then, comes back to the
+// server that keeps it.
+func TestDarkBesideAnotherServer(t *testing.T) {
+	const other = "10.0.0.4:7777"
+	for _, dark := range []time.Duration{6 * time.Second, 8 * time.Second, 17 * time.Second} {
+		r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, func(r *rig) {
+			r.world = simtest.NewSimulation(1, func(h *simtest.Host) (simtest.Program, error) {
+				if h.Name() != "other" {
+					return r.boot(h)
+				}
+				socket, err := h.Listen(7777)
+				require.NoError(t, err)
+				d, err := driver.Listen(other, driver.Config{Clock: h.Time, Rand: h.Secrets(), Socket: socket, Link: driver.Netcode{Key: netcode.Key{1}}})
+				return bystander{d}, err
+			})
+			link := r.link
+			r.link = func(client string) driver.Link {
+				if client != "Ann" {
+					return link(client)
+				}
+				now := uint64(simtest.Epoch.Add(r.world.Now()).Unix())
+				token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: 1, Create: now, Expire: now + 60, Timeout: 5,
+					Servers: []netip.AddrPort{netip.MustParseAddrPort(serverAddr), netip.MustParseAddrPort(other)}, PrivateKey: netcode.Key{1}})
+				require.NoError(t, err)
+				return driver.Netcode{Token: token}
+			}
+		})
+		ann, second := r.world.Host("Ann"), r.world.AddHost("other", true)
+		r.world.RunUntil(4 * time.Second)
+		r.dark()
+		r.world.Cut(ann, second)
+		ann.Rebind()
+		r.world.RunUntil(r.world.Now() + dark)
+		r.light()
+		r.world.Join(ann, second)
+		r.world.RunUntil(r.world.Now() + 2*time.Second)
+		require.Nil(t, r.world.Failure())
+		require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"), "dark for %v", dark)
+	}
+}
