@@ -39,7 +39,7 @@
 //
 // The first sign of congestion is the queue. Adaptive averages the lowest round trip time of each round over
 // four rounds, and compares that with the base: the lowest such average, of three rounds at least, in the last
-// 20 to 30 s. Where less than MinRate was sent for eight rounds, the lowest round trip time of these is the base if it is longer: so little makes no queue. A game sends in bursts, so a queue shorter than the time between bursts can't be told. The
+// 20 to 30 s. Where less than MinRate was sent for eight rounds whose lowest round trip times are about the same, the lowest of these is the base if it is longer: so little makes no queue. A game sends in bursts, so a queue shorter than the time between bursts can't be told. The
 // threshold is therefore TargetDelay plus that time. Three batches of acks that are all above twice the threshold
 // count at once.
 //

@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -55,4 +56,35 @@ func TestQuietOnALongerPath(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestQuietInTurn: flows that share a narrow link with a long queue, each of them quiet in turn, don't take the queue of the others for a longer path, which would
+// make it longer and longer.
+func TestQuietInTurn(t *testing.T) {
+	const rate, from, to = 50_000 * 8, 15 * time.Second, 120 * time.Second
+	sum := time.Duration(0)
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		link := &paths.Link{Rate: paths.Constant(rate), Buffer: 4 * time.Second, Delay: 20 * time.Millisecond}
+		var flows []*paths.Flow
+		for range 6 {
+			const hz = 60
+			f := &paths.Flow{Controller: adaptive(t), Tick: time.Second / hz, AckEvery: time.Second / hz, Jitter: time.Millisecond}
+			quiet, loud, n := time.Duration(2000+r.IntN(8000))*time.Millisecond, time.Duration(2000+r.IntN(10000))*time.Millisecond, 0
+			f.Offer = func(now time.Duration) int {
+				switch n++; {
+				case now%(quiet+loud) >= quiet:
+					return int(f.Controller.Rate() / hz * 1.3)
+				case n%6 == 0:
+					return 100
+				}
+				return 0
+			}
+			flows = append(flows, f)
+		}
+		paths.New(seed, link, flows...).Run(to)
+		sum += link.Queue(0.5, from, to)
+	}
+	t.Logf("median queue: %v", sum/seeds)
+	require.Less(t, sum/seeds, 250*time.Millisecond)
 }

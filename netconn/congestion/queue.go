@@ -95,16 +95,20 @@ func (q *queueDelay) rebase(now time.Duration) {
 	q.base.set(now, q.low)
 }
 
-// hush takes the lowest round trip time of the last rounds for the base if it is longer: so little was sent in them that what they waited for is no queue of ours.
+// steady is by how much the lowest round trip times of rounds differ on a path without a queue, beside the noise.
+const steady = 30 * time.Millisecond
+
+// hush takes the lowest round trip time of the last rounds for the base if it is longer: so little was sent in them that what they waited for is no queue of ours. Where
+// they differ there is one of others: flows that share a link, each quiet in turn, would take the queue of the others for a longer and longer path.
 func (q *queueDelay) hush(now time.Duration) {
 	if q.n < len(q.last) {
 		return
 	}
-	low := q.last[0].low
+	low, high := q.last[0].low, q.last[0].low
 	for _, r := range q.last[1:] {
-		low = min(low, r.low)
+		low, high = min(low, r.low), max(high, r.low)
 	}
-	if low > q.base.get() {
+	if low > q.base.get() && high-low <= steady+q.noise() {
 		q.base.set(now, low)
 	}
 }
