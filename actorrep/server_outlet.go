@@ -268,15 +268,9 @@ func (o *channelOutlet) room(v *view) int {
 	}
 	return v.ch.Room()
 }
-func (o *channelOutlet) newRoom() int { return o.ch.Room() + o.ch.NumOutRec() }
-func (o *channelOutlet) largest() int { return o.ch.MaxReliable() }
-func (o *channelOutlet) budget() int {
-	n := o.conn.Budget() * 8
-	if n <= 0 && o.conn.IsNetReady() {
-		return o.packetBits() // beside reliable bunches that take all
-	}
-	return n
-}
+func (o *channelOutlet) newRoom() int       { return o.ch.Room() + o.ch.NumOutRec() }
+func (o *channelOutlet) largest() int       { return o.ch.MaxReliable() }
+func (o *channelOutlet) budget() int        { return o.conn.Budget() * 8 }
 func (o *channelOutlet) freeBits() int      { return o.conn.FreeBits() - bunchMargin }
 func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits() - bunchMargin }
 func (o *channelOutlet) now() time.Duration { return o.conn.Now() }

@@ -8,8 +8,8 @@ import (
 
 // Conn is what handlers need of their connection. Package netconn implements it.
 type Conn interface {
-	// IsNetReady reports whether the connection is below its bandwidth. While reliable bunches that wait take all of that, it allows an eighth of it in addition for
-	// what doesn't wait. While it is false, send only what is urgent.
+	// IsNetReady reports whether the connection is below its bandwidth. While it is false, send only what is urgent. It is hardly ever true while reliable bunches wait
+	// that the bandwidth doesn't carry: these go first.
 	IsNetReady() bool
 	// Budget is the number of bytes that may be sent now within the bandwidth.
 	Budget() int

@@ -38,6 +38,8 @@ func (r *PacketRange) add(id int64) {
 // Conn.IsNetReady before. After an error nothing was queued or sent, with one exception: for an unreliable bunch of
 // several parts, ErrNotSent may leave some sent, which the peer drops. A bunch without payload opens the channel, and the peer's handler isn't told
 // of it.
+//
+// Reliable bunches that wait go before all that asks Conn.IsNetReady. Send large data, such as a level, as blocks of package message, which leave the game its bandwidth.
 func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 	if ch.shut() {
 		return noPackets, ErrClosed

@@ -71,7 +71,7 @@ func (c *Conn) beginPacket(bytes int) {
 // channel fits an empty packet.
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
-	ready, before := c.ready(), c.out.Len()
+	ready, before := c.IsNetReady(), c.out.Len()
 	if c.coder != nil && c.endLong(h, ch) {
 		before = 0
 	}
@@ -92,9 +92,6 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 			bytes += c.cfg.PacketOverhead
 		}
 		c.pace.wrote(seq >= 0, bytes)
-		if seq < 0 && !ready {
-			c.pace.took(bytes, c)
-		}
 	}
 	c.note(ch, seq)
 	c.pendingOpening = c.pendingOpening || ch.OpenedLocally() && !ch.OpenAcked()
@@ -155,9 +152,6 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	}
 	if wider != 0 {
 		c.moveLast(width)
-	}
-	if !c.ready() {
-		c.pace.took((bits+wider+7)/8, c)
 	}
 	c.out.WriteBitsFrom(data, 0, bits)
 	c.lastBits += bits

@@ -41,8 +41,7 @@
 //	packets in flight               Protocol.PacketWindow less 4: 252, or 6140 with Bunchnet. See "A full window"
 //	bytes sent                      the Controller's rate, for reliable bunches and for everything that is sent again. Acks, keep-alives,
 //	                                the close and unreliable bunches don't wait for it: ask IsNetReady before you send unreliable
-//	                                bunches. When these use up the rate, reliable bunches may use a quarter of the rate in addition.
-//	                                When reliable bunches that wait do, IsNetReady allows an eighth in addition
+//	                                bunches. When these use up the rate, reliable bunches may use a quarter of the rate in addition
 //	size of a packet                Protocol.Bunch.MaxPacket at first, at most Config.LargestPacket. See "Larger packets"
 //	bytes held for the peer         Config.MaxMemory: one half for what the peer sent, one half for what it hasn't acked
 //	unused buffers                  Config.Pool's bound: an eighth of MaxMemory, or 12 MiB for all connections of a driver

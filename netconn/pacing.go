@@ -113,35 +113,24 @@ func (o *outlet) MaySend(bits int) bool {
 	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
 		c.filled() // though the budget may end with it
 	}
-	if c.ready() {
+	if c.IsNetReady() {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
 	}
 	return c.pace.share > 0 && o.HasRoom(bits)
 }
 
-// pace keeps a share for reliable bunches while others use up the budget, and one for others while reliable bunches do.
+// pace keeps a share for reliable bunches while others use up the budget.
 type pace struct {
 	share     float64 // bytes that reliable bunches may send beyond the budget; below 0 what the last of them took before its time
 	overdrawn float64 // bytes that others sent beyond it, or while reliable ones waited for it, since the last tick
-	others    float64 // bytes that others may send beyond the budget while reliable ones wait for it; below 0 what the last of them took before its time
-	held      int     // what was held for the peer when that allowed something last; below 0 when it was used, or in an earlier tick
 	at        time.Duration
 }
-
-// othersShare is the part of the rate that others get at least, as far as they ask IsNetReady before.
-const othersShare = 0.125
 
 // reliableShare is the part of the rate that reliable bunches get at least.
 const reliableShare = 0.25
 
 // tick gives reliable bunches their share of what others took.
 func (p *pace) tick(c *Conn) {
-	p.held = -1
-	if c.Table().Waiting() > 0 {
-		p.owe(othersShare*c.cfg.Controller.Rate()*min(c.now-p.at, time.Second).Seconds(), c)
-	} else {
-		p.others = 0
-	}
 	if p.overdrawn == 0 && p.share >= 0 { // the usual case: a share is for what is lacking
 		p.at, p.share = c.now, 0
 		return
@@ -164,30 +153,6 @@ func (p *pace) give(c *Conn) {
 	p.overdrawn = 0
 }
 
-// owe gives others bytes, or takes them: what others may send is a packet at most, and what they took before its time no more than the rate brings in a second.
-func (p *pace) owe(bytes float64, c *Conn) {
-	p.others = max(min(p.others+bytes, float64(c.proto.PacketBits()/8)), -c.cfg.Controller.Rate())
-}
-
-// took notes bytes that others sent beyond the budget.
-func (p *pace) took(bytes int, c *Conn) {
-	p.held = -1
-	p.owe(-float64(bytes), c)
-}
-
-// allows reports whether others may send beyond the budget. When it did so before and only reliable bunches were sent, which wait, these count.
-func (p *pace) allows(c *Conn) bool {
-	if p.others <= 0 || c.Table().Waiting() == 0 || c.bunchesFull(0) {
-		return false
-	}
-	held, _ := c.Table().Unreleased()
-	if p.held >= 0 && held > p.held {
-		p.owe(float64(p.held-held), c)
-	}
-	p.held = held
-	return p.others > 0
-}
-
 // wrote notes the bytes that a bunch took beyond the budget, or an unreliable one before reliable ones that wait, its header and what it began a packet with included. A reliable one that had no
 // share is a copy of a channel's open that rides with an unreliable bunch, which would be refused without it: it counts as that.
 func (p *pace) wrote(reliable bool, bytes int) {
@@ -200,17 +165,14 @@ func (p *pace) wrote(reliable bool, bytes int) {
 
 // empty notes a packet without bunches.
 func (p *pace) empty(c *Conn) {
-	if _, free := c.cfg.Controller.(congestion.Emptier); !free && !c.ready() {
+	if _, free := c.cfg.Controller.(congestion.Emptier); !free && !c.IsNetReady() {
 		p.overdrawn += float64(c.emptyBytes())
 	}
 }
 
 // IsNetReady reports whether the connection is below its bandwidth, the packet under
-// construction included. While reliable bunches that wait take all of that, it allows an eighth of it in addition, a packet in a tick at most.
-func (c *Conn) IsNetReady() bool { return c.ready() || c.pace.allows(c) }
-
-// ready is IsNetReady for what has no share.
-func (c *Conn) ready() bool { return c.Budget() > 0 }
+// construction included.
+func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
 
 // Budget is the number of bytes that may be sent now within the bandwidth.
 func (c *Conn) Budget() int {

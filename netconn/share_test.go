@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -144,46 +143,4 @@ func TestRidingOpensTakeNoShare(t *testing.T) {
 	}
 	l.run(3*time.Second, burst)
 	require.Zero(t, l.conns[0].Table().Unacked()) // at a quarter of the rate a second is enough
-}
-
-// TestOthersShare: while reliable bunches that wait take the whole rate, IsNetReady allows an eighth of it in addition: more to nobody who sends all that it allows, and no more to a game
-// that sends reliable bunches as long as it does, whose queue stays short.
-func TestOthersShare(t *testing.T) {
-	for _, x := range []struct {
-		reliable, merged bool
-		payload          int
-		least, most      float64
-	}{{merged: true, payload: 10, least: 0.07, most: 0.13}, {reliable: true, merged: true, payload: 10, most: 0.13}, {payload: 100, least: 0.08, most: 0.13}, {payload: 900, least: 0.1, most: 0.13}, {reliable: true, payload: 100, most: 0.14}, {reliable: true, payload: 20_000, most: 0.14}} {
-		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(i int, c *Config) { c.NetSpeed = 50_000 })
-		l.join()
-		bulk, ch := l.open(1), l.open(1)
-		for _, c := range []*channel.Channel{bulk, ch} {
-			_, err := c.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true})
-			require.NoError(t, err)
-		}
-		l.run(time.Second, nil)
-		fill := func() {
-			for bulk.NumOutRec() < 200 {
-				_, err := bulk.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
-				require.NoError(t, err)
-			}
-		}
-		fill()
-		l.run(5*time.Second, fill)
-		l.got, l.offered = [2]int{}, [2]int{}
-		sent := 0
-		l.run(20*time.Second, func() {
-			for l.conns[1].IsNetReady() {
-				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, x.payload), Reliable: x.reliable, NoMerge: !x.merged})
-				require.NoError(t, err)
-				sent += x.payload
-			}
-			fill()
-		})
-		part := float64(sent) / (20 * 50_000)
-		t.Logf("%+v: %.3f of the rate, %.3f in all, %d wait", x, part, float64(l.offered[1])/(20*50_000), ch.NumOutRec())
-		require.Less(t, part, x.most)
-		require.GreaterOrEqual(t, part, x.least)
-		require.Less(t, float64(l.offered[1]), 1.02*20*50_000)
-	}
 }
