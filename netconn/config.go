@@ -154,7 +154,7 @@ type Config struct {
 	OrderCache int
 	// ReorderWindow is how long packets are held back, up to 1 s. Default: the measured lateness of the peer's recent packets, at most 50 ms.
 	// That is 0 on a path that keeps the order of packets, or that loses at least four packets for each late one. Without Coding, none is held
-	// from one receive tick to the next where these are more than 150 ms apart on average. Negative: until the end of the receive
+	// from one receive tick to the next where these are more than 150 ms apart, but for a single hitch. Negative: until the end of the receive
 	// tick, as in Unreal. Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a
 	// loss wait. So do the acks of packets behind a missing one: with the adaptive controller and loss, windows of 200 ms and more lower the rate.
 	ReorderWindow time.Duration

@@ -61,22 +61,21 @@ type gap struct {
 
 // ticks measures how far apart receive ticks are while packets are held. While none are, who has nothing to do may sleep until Conn.NextDeadline.
 type ticks struct {
-	at    time.Duration // when the last one ended
-	kept  bool          // packets have been held since then
-	apart time.Duration // the mean of about ticksSpan gaps; 0 until packets were held from one to the next
+	at, gap time.Duration // when the last one ended, and how long after the one before
+	kept    bool          // packets have been held since then
+	apart   time.Duration // 0 until packets were held from one to the next
 }
 
-// end notes the end of a receive tick. Gaps are averaged, so that a few hitches change nothing. Around slowTicks, some ticks that hold packets and others that don't would have acks
-// late now and then, which looks like a queue.
+// end notes the end of a receive tick. The shorter of two gaps counts, so that a single hitch changes nothing.
 func (t *ticks) end(now time.Duration) {
 	gap := now - t.at
 	if gap == 0 { // the same tick, which reads more than once
 		return
 	}
-	if t.kept || t.apart > slowTicks || gap < t.apart {
-		t.apart += (min(gap, 4*slowTicks) - t.apart) / ticksSpan
+	if t.kept || gap < t.apart {
+		t.apart = min(gap, t.gap)
 	}
-	t.at = now
+	t.at, t.gap = now, gap
 }
 
 // What lateness remembers, and the window that it asks for.
@@ -90,7 +89,6 @@ const (
 	// slowTicks is how far apart receive ticks are when nothing is held from one to the next. What is behind a lost packet would wait for much longer
 	// than the window. So would its ack, and the peer takes that for a queue.
 	slowTicks = 3 * maxLateness
-	ticksSpan = 8 // gaps that the mean is of
 )
 
 // gap notes that packet id is missing.
