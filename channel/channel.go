@@ -153,6 +153,9 @@ func (ch *Channel) queued() []queued {
 	return ch.rare.queue
 }
 
+// unacked is its part of Table.unacked.
+func (ch *Channel) unacked() int { return ch.out.len() + len(ch.queued()) }
+
 // Index is the channel's number on the wire.
 func (ch *Channel) Index() uint32 { return ch.index }
 

@@ -54,7 +54,7 @@ func (m *Machine) Drained() bool {
 	t := m.table()
 	if t.onlyControl {
 		ch := t.Channel(0)
-		return ch == nil || ch.out.len()+len(ch.queued()) == 0
+		return ch == nil || ch.unacked() == 0
 	}
 	return m.Finish() && t.unacked == 0
 }

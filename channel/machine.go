@@ -71,7 +71,7 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 
 // undelivered is the number of unacked reliable bunches, without the connection's close.
 func (ch *Channel) undelivered() int {
-	n := ch.out.len() + len(ch.queued()) - int(max(0, ch.gapEnd()-ch.out.first)) // those that fill a gap don't count
+	n := ch.unacked() - int(max(0, ch.gapEnd()-ch.out.first)) // those that fill a gap don't count
 	if ch.index == 0 && ch.closing && n > 0 {
 		n-- // the close is the last to be acked
 	}

@@ -431,7 +431,7 @@ func (ch *Channel) forget() {
 func (ch *Channel) release() {
 	t := ch.table
 	p := t.cfg.Pool
-	t.unacked -= ch.out.len() + len(ch.queued())
+	t.unacked -= ch.unacked()
 	fresh := ch.firstFresh()
 	ch.queue().leave(ch)
 	t.noneAhead(ch)

@@ -229,7 +229,7 @@ func TestIdle(t *testing.T) {
 	require.Zero(t, d.open)
 }
 
-// TestHitchEndsNobody: who stands still for longer than Idle, as a server that loads a level, keeps its players, and ends those who are idle then.
+// TestHitchEndsNobody: a server that stands still for longer than Idle, as one that loads a level, keeps its players.
 func TestHitchEndsNobody(t *testing.T) {
 	g := newGame(t, driver.Config{}, ServerConfig{Idle: 1500 * time.Millisecond, HalfOpen: 2 * time.Second})
 	players := []*player{g.dial(WebTransport, driver.Config{}), g.dial(WebSocket, driver.Config{})}

@@ -66,23 +66,33 @@ func TestLoadsBeforeItJoins(t *testing.T) {
 	}
 }
 
+// givenUpInTheDark plays a dial beside a connection that joins just as the path goes dark, for so long that the server has given up its login when there is a path again. The
+// player is kept.
+func givenUpInTheDark(t *testing.T, link driver.Link, dark time.Duration, edit func(*driver.Config)) *rig {
+	r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
+	r.edit = func(c *driver.Config) {
+		c.Timeout = time.Minute
+		edit(c)
+	}
+	r.world.RunUntil(3 * time.Second)
+	r.joined = func(*driver.Conn) {
+		r.joined = nil
+		r.dark()
+		r.world.At(r.world.Now()+dark, r.light)
+	}
+	r.clients["Ann"].Redial()
+	r.world.RunUntil(5*time.Second + dark + 6*time.Second)
+	require.Nil(t, r.world.Failure())
+	require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
+	return r
+}
+
 // TestGivenUpInTheDark: a dial beside a connection joins just as a path goes dark, for so long that the server has given up its login when there is a path again: the player is
 // kept, and plays on within 6 s.
 func TestGivenUpInTheDark(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53(), driver.PlainUnreal427()} {
 		for dark := 14 * time.Second; dark < 21*time.Second; dark += 250 * time.Millisecond { // the server's LoginTimeout is 15 s, and it lingers for 2
-			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
-			r.edit = func(c *driver.Config) { c.Timeout = time.Minute }
-			r.world.RunUntil(3 * time.Second)
-			r.joined = func(*driver.Conn) {
-				r.joined = nil
-				r.dark()
-				r.world.At(r.world.Now()+dark, r.light)
-			}
-			r.clients["Ann"].Redial()
-			r.world.RunUntil(5*time.Second + dark + 6*time.Second)
-			require.Nil(t, r.world.Failure())
-			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
+			r := givenUpInTheDark(t, link, dark, func(*driver.Config) {})
 			ann := r.clients["Ann"].Driver().Server()
 			require.True(t, ann.Joined() && ann.Silence() < time.Second, "%T, dark for %v", link, dark)
 		}
@@ -91,31 +101,20 @@ func TestGivenUpInTheDark(t *testing.T) {
 
 // TestGivenUpWithWhatWaits: as TestGivenUpInTheDark, where the server's game has something to say from Accepted on, which waits for the login.
 func TestGivenUpWithWhatWaits(t *testing.T) {
+	chat := bunch.Name{Text: "Chat"}
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53(), driver.PlainUnreal427()} {
 		for dark := 14 * time.Second; dark < 18*time.Second; dark += 250 * time.Millisecond {
-			r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, func(r *rig) { r.over(link) })
-			r.edit = func(c *driver.Config) {
-				c.Timeout = time.Minute
-				c.Channels = []channel.Type{{Name: bunch.Name{Text: "Chat"}, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}
+			givenUpInTheDark(t, link, dark, func(c *driver.Config) {
+				c.Channels = []channel.Type{{Name: chat, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}}
 				c.Accepted = func(c *driver.Conn) {
 					if c.IsServer() {
-						ch, err := c.Open(bunch.Name{Text: "Chat"}, channel.Nop{})
+						ch, err := c.Open(chat, channel.Nop{})
 						require.NoError(t, err)
 						_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 300), Reliable: true})
 						require.NoError(t, err)
 					}
 				}
-			}
-			r.world.RunUntil(3 * time.Second)
-			r.joined = func(*driver.Conn) {
-				r.joined = nil
-				r.dark()
-				r.world.At(r.world.Now()+dark, r.light)
-			}
-			r.clients["Ann"].Redial()
-			r.world.RunUntil(5*time.Second + dark + 6*time.Second)
-			require.Nil(t, r.world.Failure())
-			require.NotContains(t, r.of("Ann"), "gone", "%T, dark for %v: %v", link, dark, r.told)
+			})
 		}
 	}
 }

@@ -137,11 +137,12 @@ func (r *Redialer) TickDispatch(now time.Time) {
 		r.now += max(now.Sub(r.tick), 0)
 	}
 	r.tick = now
+	slept := r.now-before >= sleepTime
 	r.conn.dispatch(now)
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.conn.driver != nil || r.now-before >= sleepTime) && !r.loads() {
+	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.conn.driver != nil || slept) && !r.loads() {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
 	if r.leaving() {
@@ -154,7 +155,7 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	}
 	switch {
 	case !r.switching || r.conn.driver == nil || r.conn.ended():
-	case r.silent() || 2*r.conn.conn.Silence() >= sleepTime || r.now-before >= sleepTime:
+	case r.silent() || 2*r.conn.conn.Silence() >= sleepTime || slept:
 		r.heard = r.now // the path is dark, or this machine stood still: that says nothing of the dial
 	case r.now-r.heard >= sleepTime:
 		r.switching = false
