@@ -108,11 +108,16 @@ func (e *env) notef(format string, args ...any) {
 	e.notes = append(e.notes, fmt.Sprintf(format, args...))
 }
 
+// newEnv is the env of an attack with a name.
+func newEnv(area, name string, o options) *env {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%s/%d", area, name, o.seed)
+	return &env{seed: h.Sum64(), quick: o.quick, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
+}
+
 // runOne runs an attack. A panic is a promise that doesn't hold.
 func runOne(a *attack, o options) (out outcome) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%s/%d", a.area, a.name, o.seed)
-	e := &env{seed: h.Sum64(), quick: o.quick, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
+	e := newEnv(a.area, a.name, o)
 	runtime.LockOSThread() // for cputime.Thread
 	defer runtime.UnlockOSThread()
 	began := cputime.Thread()

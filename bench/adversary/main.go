@@ -6,6 +6,7 @@
 //	go run ./bench/adversary -quick              # a sample, within 40 s
 //	go run ./bench/adversary -only core -v       # one area, with what else was seen
 //	go run ./bench/adversary -attack blackout    # those with that in their names
+//	go run ./bench/adversary -limits             # what isn't promised, in figures
 //
 // The exit status is 1 when a promise doesn't hold. See attack.go for how to add an attack.
 package main
@@ -28,10 +29,18 @@ func main() {
 	quick := flag.Bool("quick", false, "a sample of everything that takes long")
 	seed := flag.Uint64("seed", 1, "seed of the networks and the attackers")
 	verbose := flag.Bool("v", false, "print what else was seen")
+	limits := flag.Bool("limits", false, "print what comes of situations in which nothing is promised, instead of attacks")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "adversary: %q isn't a flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
+	}
+	if *limits {
+		if err := printLimits(options{seed: *seed}); err != nil {
+			fmt.Fprintln(os.Stderr, "adversary:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	chosen, err := choose(*only, *match)
 	if err != nil {

@@ -19,6 +19,7 @@ type rig struct {
 	links     [2]*netsim.Link // by who sends
 	dark      [2]bool         // what that end sends is lost
 	lose      [2]int          // so many of its next packets are lost
+	asleep    [2]bool         // that end has no tick, and what it is sent waits
 	offered   [2]int          // bytes that each end sent, IP and UDP headers included
 	results   [2]*netconn.CloseResult
 }
@@ -65,6 +66,9 @@ func newRigAt(e *env, net netsim.Settings, first [2]uint16, edit func(i int, c *
 func (r *rig) step(game func()) {
 	r.now += r.tick
 	for i, c := range r.conns {
+		if r.asleep[i] {
+			continue
+		}
 		from := r.links[1-i]
 		for p, ok := from.Pop(r.now); ok; p, ok = from.Pop(r.now) {
 			_ = c.ReceivedPacket(r.now, p) // what is wrong with it is in the counters
@@ -74,8 +78,10 @@ func (r *rig) step(game func()) {
 	if game != nil {
 		game()
 	}
-	for _, c := range r.conns {
-		c.Tick(r.now)
+	for i, c := range r.conns {
+		if !r.asleep[i] {
+			c.Tick(r.now)
+		}
 	}
 }
 
