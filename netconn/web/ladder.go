@@ -389,7 +389,7 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 
 // read reads the chosen socket by f. Answers to probes that come late are taken out: the game never sees them, and they don't count as heard.
 func (l *Ladder) read(s udp.Socket, msgs []udp.Message, f func([]udp.Message) (int, error)) (int, error) {
-	for {
+	for range probeBatches {
 		n, err := f(msgs)
 		left := keep(msgs[:n], func(p []byte) bool { return !isProbe(p, probeAnswer) })
 		if left > 0 && !l.heard.Load() {
@@ -399,6 +399,7 @@ func (l *Ladder) read(s udp.Socket, msgs []udp.Message, f func([]udp.Message) (i
 			return left, err
 		}
 	}
+	return 0, nil
 }
 
 // keep moves the messages that f wants to the front, in their order, and returns their number.
@@ -570,9 +571,12 @@ func Answer(s udp.Socket) udp.Socket { return &answering{Socket: s} }
 // answering is a socket of Answer.
 type answering struct {
 	udp.Socket
-	out [1]udp.Message
-	buf [probeBytes]byte
+	answers []udp.Message
+	more    int // batches read for the places of probes since less than a full batch was returned
 }
+
+// probeBatches bounds these: whatever strangers send, a driver's read of all that waits ends.
+const probeBatches = 64
 
 // Counters returns those of the socket.
 func (a *answering) Counters() udp.Counters {
@@ -583,12 +587,28 @@ func (a *answering) Counters() udp.Counters {
 // SendsWhole is for the function of that name.
 func (a *answering) SendsWhole() bool { return udp.SendsWhole(a.Socket) }
 
-// TryReadBatch implements udp.Socket.
-func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {
+// TryReadBatch implements udp.Socket. Who reads takes less than a full batch for all that waits, so what waits has the places of probes.
+func (a *answering) TryReadBatch(msgs []udp.Message) (n int, err error) {
 	for {
-		n, err := a.Socket.TryReadBatch(msgs)
-		if left := a.answer(msgs[:n]); left > 0 || n < len(msgs) || err != nil {
-			return left, err
+		room := msgs[n:]
+		read, err := a.Socket.TryReadBatch(room)
+		if n += a.answer(room[:read]); n == len(msgs) {
+			return n, err
+		}
+		if a.more++; read < len(room) || err != nil || a.more == probeBatches {
+			a.more = 0
+			return n, err
+		}
+		own(msgs[:n])
+	}
+}
+
+// own copies what was read into the messages' own memory, for another read.
+func own(msgs []udp.Message) {
+	for i := range msgs {
+		m := &msgs[i]
+		if p := m.Data(); len(p) > 0 && &p[0] != &m.Buf[0] {
+			m.Lend(m.Buf[:copy(m.Buf, p)])
 		}
 	}
 }
@@ -597,7 +617,13 @@ func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {
 func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
 	for {
 		n, err := a.Socket.ReadBatch(msgs)
-		if left := a.answer(msgs[:n]); left > 0 || n == 0 || err != nil {
+		left := a.answer(msgs[:n])
+		if left > 0 && left < n && n == len(msgs) && err == nil {
+			own(msgs[:left])
+			n, err = a.TryReadBatch(msgs[left:])
+			return left + n, err
+		}
+		if left > 0 || n == 0 || err != nil {
 			return left, err
 		}
 	}
@@ -605,13 +631,26 @@ func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
 
 // answer takes probes out, and answers them. Who reads sees the others, in order.
 func (a *answering) answer(msgs []udp.Message) (left int) {
+	a.answers = a.answers[:0]
 	for i := range msgs {
 		if p := msgs[i].Data(); isProbe(p, probeAsk) {
-			a.out[0] = udp.Message{Buf: answerTo(a.buf[:0], p), Addr: msgs[i].Addr}
-			_, _ = a.Socket.WriteBatch(a.out[:]) // lost as any datagram
+			a.answers = append(a.answers, udp.Message{Buf: p, Addr: msgs[i].Addr})
 		}
 	}
-	return keep(msgs, func(p []byte) bool { return !isProbe(p, probeAsk) })
+	if len(a.answers) == 0 {
+		return len(msgs)
+	}
+	left = keep(msgs, func(p []byte) bool { return !isProbe(p, probeAsk) })
+	for i := range a.answers {
+		a.answers[i].Buf[0] = probeAnswer
+	}
+	for rest := a.answers; len(rest) > 0; {
+		n, err := a.Socket.WriteBatch(rest)
+		if rest = rest[n:]; len(rest) > 0 && (err != nil || n == 0) {
+			rest = rest[1:] // lost as any datagram
+		}
+	}
+	return left
 }
 
 // answerTo appends the answer to a probe.

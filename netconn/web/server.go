@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -337,6 +338,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, &s.n.limited, http.StatusTooManyRequests, "too many requests; try again later")
 		return
 	}
+	if way == WebTransport && !s.settled(w, r) {
+		s.refuse(w, r, &s.n.badUpgrade, http.StatusBadRequest, "no SETTINGS came on this connection")
+		return
+	}
 	n, why, crowded := s.take(remote.Addr())
 	if crowded != nil {
 		s.end(crowded, errCrowded)
@@ -353,6 +358,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.begin(way, remote, l, useOf(r, 0, 1))
+}
+
+// settled waits for the SETTINGS of a request's QUIC connection, and reports whether they came. Upgrade would wait as well, with a place that nobody could make room
+// of: strangers who never say them would keep everybody out.
+func (s *Server) settled(w http.ResponseWriter, r *http.Request) bool {
+	c, ok := w.(http3.Settingser)
+	if !ok {
+		return true // there is no session by what isn't from Listen; upgrade says so
+	}
+	late := time.NewTimer(headerTime)
+	defer late.Stop()
+	select {
+	case <-c.ReceivedSettings():
+		return true
+	case <-late.C:
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+	return false
 }
 
 // allowed reports whether a request's page may connect.
@@ -425,6 +449,7 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 	if way == WebSocket {
 		// The origin was looked at.
 		b := &below{}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(upgradeTime)) // an answer for which the peer has left no room would take a place for long
 		c, err := websocket.Accept(b.writer(w), r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
 			return nil, err
@@ -526,6 +551,9 @@ var (
 	errIdle       = errors.New("web: the connection has ended")
 	errCrowded    = errors.New("web: too many sessions are being opened, and the server hadn't answered this one yet")
 )
+
+// upgradeTime is how long the answer to a request for a WebSocket may take, which is shorter than any buffer.
+const upgradeTime = time.Second
 
 // idlePoll is how soon it is looked again whether a session is idle, at the earliest.
 const idlePoll = 10 * time.Millisecond
