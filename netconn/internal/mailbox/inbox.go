@@ -44,9 +44,9 @@ type unread struct {
 
 // Source is where datagrams come from. Its fields are guarded by the Inbox.
 type Source struct {
-	addr netip.AddrPort
-	n    int // unread ones
-	most int
+	addr     netip.AddrPort
+	n, bytes int // unread ones
+	most     int
 }
 
 // NewSource returns a source with an address that may have so many datagrams unread.
@@ -79,10 +79,20 @@ func (b *Inbox) release(p []byte) {
 	}
 }
 
+// room reports whether there is room for n bytes more of a source's. A source that can't fill the Inbox alone leaves as much room as it takes: however many do what they
+// can, one that has little unread has room. b.mu is held.
+func (b *Inbox) room(from *Source, n int) bool {
+	free, bytes := len(b.ring)-b.n, b.maxBytes-b.bytes
+	if free == 0 || n > bytes || from.n >= from.most {
+		return false
+	}
+	return from.most >= len(b.ring) || from.n < free && from.bytes+n <= bytes
+}
+
 // Put keeps a datagram, and its memory, until it is read; false when there is no room for it.
 func (b *Inbox) Put(from *Source, p []byte) bool {
 	b.mu.Lock()
-	if b.err != nil || b.n == len(b.ring) || b.bytes+len(p) > b.maxBytes || from.n >= from.most {
+	if b.err != nil || !b.room(from, len(p)) {
 		b.release(p)
 		b.mu.Unlock()
 		return false
@@ -91,6 +101,7 @@ func (b *Inbox) Put(from *Source, p []byte) bool {
 	b.n++
 	b.bytes += len(p)
 	from.n++
+	from.bytes += len(p)
 	woken := b.woken
 	b.mu.Unlock()
 	b.wait.Signal()
@@ -144,6 +155,7 @@ func (b *Inbox) tryRead(msgs []udp.Message) (int, error) {
 		b.lent = append(b.lent, u.p)
 		b.bytes -= len(u.p)
 		u.from.n--
+		u.from.bytes -= len(u.p)
 		*u = unread{}
 		b.first = (b.first + 1) % len(b.ring)
 	}

@@ -41,6 +41,26 @@ func TestInboxBound(t *testing.T) {
 	}))
 }
 
+// TestInboxLeavesRoom: however many sources fill it, with small datagrams or large ones, one that has nothing unread has room.
+func TestInboxLeavesRoom(t *testing.T) {
+	for _, size := range []int{1, MaxDatagram} {
+		b := NewInbox(4096, 4<<20)
+		many := make([]Source, 200)
+		for i := range many {
+			many[i] = NewSource(netip.AddrPort{}, 256)
+		}
+		for range 256 {
+			for i := range many {
+				b.Put(&many[i], b.Buffer()[:size])
+			}
+		}
+		one := NewSource(netip.AddrPort{}, 256)
+		for range 10 {
+			require.True(t, b.Put(&one, b.Buffer()[:100]))
+		}
+	}
+}
+
 // TestOutboxBound: the oldest make room, in datagrams and in bytes, and memory is used again.
 func TestOutboxBound(t *testing.T) {
 	o := NewOutbox(1000)
