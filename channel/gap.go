@@ -18,14 +18,18 @@ func (s *slot) noteGap(ch *Channel) {
 }
 
 // fillGap sends empty bunches for the sequences that the index's previous channels left unacked. It returns false when
-// there is no memory for them.
+// there is no memory for them, or for a channel that this end opens when mayFill has it wait: the peer may close it, and the game open it again, again and again.
 func (t *Table) fillGap(ch *Channel) bool {
 	s := t.slotAt(ch.index)
 	if s.gap == 0 || ch.out.len() > 0 {
 		return true
 	}
-	if !t.fitsOut(ch.index, 0, int(s.outReliable-s.gap)+1) {
+	n := int(s.outReliable-s.gap) + 1
+	if !t.fitsOut(ch.index, 0, n) {
 		t.Counters.MemoryFull++
+		return false
+	}
+	if ch.openedLocally && !t.mayFill(n) {
 		return false
 	}
 	ch.out.first, ch.out.next = s.gap, s.gap

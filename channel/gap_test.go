@@ -152,6 +152,48 @@ func TestGapsFillAtAPace(t *testing.T) {
 	require.InDelta(t, 33_333, w.table.Counters.Filled-before, 2500)
 }
 
+// reopener is the handler of a channel that is opened again as soon as it is closed.
+type reopener struct {
+	channel.Nop
+	w   *wire
+	err error
+}
+
+func (r *reopener) open() {
+	ch, err := r.w.table.Open(game, r)
+	require.NoError(r.w.t, err)
+	_, r.err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true, NoMerge: true})
+}
+
+func (r *reopener) Closed(*channel.Channel, channel.CloseReason) {
+	if !r.w.table.Ended() {
+		r.open()
+	}
+}
+
+// TestGapsOfOurChannelsFillAtAPace: a peer that closes a channel of this end's, which the game opens again at once, makes no more work either: the game is told to wait.
+func TestGapsOfOurChannelsFillAtAPace(t *testing.T) {
+	w, _ := opened(t, nil)
+	w.slow = true
+	r := &reopener{w: w}
+	r.open()
+	seq, packet := 0, int64(1)
+	for i := range 1000 {
+		packet++
+		for range 20 {
+			seq++
+			h := reliable(2, seq, game)
+			h.Close = true
+			nak, err := w.receive(packet, h, "")
+			require.NoError(t, err)
+			require.False(t, nak)
+		}
+		w.m.Tick(time.Duration(i) * time.Millisecond)
+	}
+	require.LessOrEqual(t, w.table.Counters.Filled, uint64(34_000+256)) // 5 million without it
+	require.ErrorIs(t, r.err, channel.ErrReliableFull)
+}
+
 // TestNothingIsMergedIntoAGap: what is written while the bunches wait that fill a gap stays apart from them: the peer may have had their sequences.
 func TestNothingIsMergedIntoAGap(t *testing.T) {
 	w, _ := opened(t, nil)
