@@ -36,8 +36,13 @@ func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 
 // Release is called by the handshake's machine for a client that begins to connect, perhaps one that has left and is back at once.
 func (s *slotServer[M]) Release(slot int) {
-	if s.parts {
-		s.part(s.at, func(c *Conn) bool { return c.parted && (slot == slots.Any || s.conns[slot] == c) })
+	switch {
+	case !s.parts:
+	case slot == slots.Any:
+		s.part(s.at, func(c *Conn) bool { return c.parted })
+	case s.conns[slot] != nil && s.conns[slot].parted:
+		s.conns[slot] = nil
+		s.m.Disconnect(s.at, slot)
 	}
 }
 
