@@ -119,6 +119,8 @@ type flow struct {
 	lastFate              time.Duration // when one of our packets was last acked or lost
 	lastOwed              time.Duration // when a packet that has to be acked, or a tail probe, last left
 	timeSensitive         bool
+	atOnce                bool          // what gathered in a long receive tick is being read: packets that leave meanwhile would ack it in pieces
+	readAt                time.Duration // when a packet was last read
 	dirtyAcks             bool
 	acksAt                time.Duration // when acks are due, if dirtyAcks
 	owedAt                time.Duration // when packet owed left
@@ -168,6 +170,7 @@ func (o *outlet) AllowOpen(in *bunch.In) error {
 // Tick is the connection's part of TickFlush. It handles timeouts and sends waiting bunches, acks and keep-alives.
 func (c *Conn) Tick(now time.Duration) {
 	c.now = max(c.now, now)
+	c.flow.atOnce = false
 	if c.endPanicked(); c.Closed() {
 		return
 	}

@@ -35,6 +35,10 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		return fmt.Errorf("%w: %d bytes, more than any packet of the peer's", ErrPacket, len(p))
 	}
 	c.tracePacket(false, p)
+	if c.now > c.flow.readAt {
+		c.flow.atOnce = c.now-c.flow.readAt > slowTicks && c.now-c.order.ticks.at > slowTicks
+		c.flow.readAt = c.now
+	}
 	if c.coder != nil {
 		return c.receivedCoded(p)
 	}
@@ -85,6 +89,10 @@ func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.endPanicked()
 	c.order.ticks.end(c.now)
 	c.flushOverdue()
+	if c.flow.atOnce {
+		c.flow.atOnce = false
+		c.channels.Pump()
+	}
 	c.order.ticks.kept = c.order.held > 0
 }
 

@@ -318,6 +318,53 @@ func TestSlowTicksGetTheirBandwidth(t *testing.T) {
 	}
 }
 
+// echo is the handler of an end that sends back what it gets.
+type echo struct {
+	channel.Nop
+	l *lab
+}
+
+func (e *echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	e.l.got[0] += in.Bits / 8
+	_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, in.Bits/8), Reliable: true, NoMerge: true}) // unless too many wait
+}
+
+// TestSlowTicksAckAllAtOnce: what a peer of 1 to 4 Hz sends while it reads doesn't take acks along of what it has read so far: those of the rest would seem to have
+// waited in a queue.
+func TestSlowTicksAckAllAtOnce(t *testing.T) {
+	const ms = time.Millisecond
+	for _, loss := range []float64{0, 1} {
+		for _, nth := range []int{15, 30, 60} {
+			const bandwidth, wanted, size = 10e6, 500_000, 740
+			var l *lab
+			l = newLab(t, both(netsim.Settings{Lag: 20 * ms, LagVariance: ms, Loss: loss, Bandwidth: bandwidth, QueueDelay: 500 * ms}), 1, func(i int, c *Config) {
+				c.Controller = adapt()
+				if i == 0 {
+					c.Channels[1].Accept = func(*channel.Channel) channel.Handler { return &echo{l: l} }
+				}
+			})
+			l.join()
+			ch := l.open(1)
+			data, credit := make([]byte, size), 0
+			for i := range 50 * 60 {
+				if i == 20*60 {
+					l.got[0] = 0
+				}
+				l.asleep[0] = i%nth > 0
+				credit = min(credit+wanted/60, wanted)
+				l.step(func() {
+					for err := error(nil); err == nil && credit >= size; credit -= size {
+						_, err = ch.SendBunch(&bunch.Out{Data: data, Reliable: true, NoMerge: true})
+					}
+				})
+			}
+			share := float64(l.got[0]) / 30 / wanted
+			t.Logf("%v %% loss, one tick in %d: %.2f of what is wanted", loss, nth, share)
+			require.Greater(t, share, 0.85)
+		}
+	}
+}
+
 // TestHitchLosesNothing: a packet that is late where a receive tick was, once, or where nothing was received before, is waited for as ever.
 func TestHitchLosesNothing(t *testing.T) {
 	const ms = time.Millisecond

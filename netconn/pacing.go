@@ -112,6 +112,9 @@ func (o *outlet) MaySend(bits int) bool {
 	c := o.conn()
 	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
 		c.filled() // though the budget may end with it
+		if c.flow.atOnce {
+			return false
+		}
 	}
 	if c.IsNetReady() {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
