@@ -43,6 +43,9 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 		ch = nil
 	}
 	if ch != nil && (in.Reliable || in.Open) && in.Name != ch.typ.Name {
+		if t.cfg.FirstFree && ch.openedLocally {
+			return false, fmt.Errorf("%w: %v for %v; with Unreal's protocols only one end may open channels", ErrWrongType, in.Name, ch)
+		}
 		return false, fmt.Errorf("%w: %v for %v", ErrWrongType, in.Name, ch)
 	}
 	if in.HasPackageMapExports && t.conn.IsServer() {

@@ -431,6 +431,18 @@ func TestIndexOptions(t *testing.T) {
 	require.ErrorIs(t, err, channel.ErrUnknownType)
 }
 
+// TestBothEndsOpen: where FirstFree says that only one end opens channels, and both do, the error says so.
+func TestBothEndsOpen(t *testing.T) {
+	w, _ := newWire(t, true, func(c *channel.Config) { c.FirstFree = true })
+	ch, _ := open(t, w, game)
+	send(t, ch, 1, true)
+	h := reliable(ch.Index(), 1, bunch.Name{Index: 77})
+	h.Open = true
+	_, err := w.receive(1, h, "")
+	require.ErrorIs(t, err, channel.ErrWrongType)
+	require.ErrorContains(t, err, "only one end may open")
+}
+
 // TestCloseReasons: a reason that a bunch has no room for is an error of Close, and the channel stays open.
 func TestCloseReasons(t *testing.T) {
 	w, _ := newWire(t, true, nil)

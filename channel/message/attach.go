@@ -71,7 +71,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 // a channel, or nothing was sent as Tick isn't called, ErrFull's text says so. It returns ErrFull, too, when messages have waited for 10 s
 // on an open channel and Tick was never called. A queue whose channel isn't open yet gives no such hint before it is full.
 func (a *Attached) Send(kind *Kind, m Message) error {
-	if a.closed {
+	if a.shut() {
 		return ErrClosed
 	}
 	if err := a.unticked(); err != nil {
@@ -79,6 +79,9 @@ func (a *Attached) Send(kind *Kind, m Message) error {
 	}
 	return a.sent(a.Queue.Send(kind, m))
 }
+
+// shut reports whether nothing more is sent: the channel or the connection is closed or about to be.
+func (a *Attached) shut() bool { return a.closed || a.ch != nil && a.ch.Closing() }
 
 // forgottenAfter is how long messages wait on an open channel until whoever sends more is told that Tick is forgotten.
 const forgottenAfter = 10 * time.Second
@@ -112,7 +115,7 @@ func (a *Attached) sent(err error) error {
 
 // SendEncoded is Queue.SendEncoded. It returns ErrClosed when Send does.
 func (a *Attached) SendEncoded(e *Encoded) error {
-	if a.closed {
+	if a.shut() {
 		return ErrClosed
 	}
 	if err := a.unticked(); err != nil {

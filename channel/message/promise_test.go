@@ -356,6 +356,14 @@ func TestQueueCloses(t *testing.T) {
 	require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)
 }
 
+// TestQueueOfAClosingChannel: who sends on a channel that is about to be closed is told that nothing is sent any more.
+func TestQueueOfAClosingChannel(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{Lag: 20 * time.Millisecond}, 2, bucket)
+	require.NoError(t, x.qa.Send(x.ka.number, &number{}))
+	x.messages.Close(bunch.Destroyed)
+	require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)
+}
+
 // TestSequencedKeepsTheNewest: of more messages than Window that wait for Receive, the oldest are dropped.
 func TestSequencedKeepsTheNewest(t *testing.T) {
 	l := newLine(message.Sequenced, 1, 0)

@@ -110,6 +110,7 @@ func (c *Conn) Result() netconn.CloseResult { return c.withRefusal(c.Conn.Result
 
 // noReason is what a client is told that the server's link let in, and then dropped: most often the server can't read it.
 const (
+	notJoined    = ": the server's welcome came, and Conn.Join wasn't called within LoginTimeout"
 	noReason     = "the server gave no reason; its Logger may; " + sameProtocol
 	sameProtocol = "both ends must have the same Protocol, and the same settings of the login"
 )
@@ -122,6 +123,8 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	case c.refusal != nil:
 		r.Err = c.refusal
 	case c.client == nil || c.joined:
+	case c.client.Welcome() != nil && (c.loginLate || r.Code == netconn.ClosedByPeer && c.saidReason() == errLoginLate.Error()):
+		r.Err = control.Refused(errLoginLate.Error() + notJoined)
 	case r.Code == netconn.TimedOut || c.loginLate:
 		r.Err = fmt.Errorf("%w: the login wasn't completed; "+sameProtocol, ErrNoAnswer)
 	case r.Code == netconn.ClosedByPeer:

@@ -347,6 +347,18 @@ func TestLoginTimeoutIsTold(t *testing.T) {
 	}
 }
 
+// TestForgottenJoinIsTold: a client that has Welcomed and doesn't call Join learns that that is why.
+func TestForgottenJoinIsTold(t *testing.T) {
+	for name, link := range links() {
+		w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link, LoginTimeout: 2 * time.Second})
+		c := w.dial(Config{Link: link, LoginTimeout: 2 * time.Second, Client: control.ClientConfig{Welcomed: func(*control.Welcome) {}}})
+		w.until("ended", func() bool { return c.result != nil })
+		require.ErrorContains(t, c.result.Err, "Conn.Join", name)
+		require.ErrorIs(t, c.result.Err, ErrDenied, name)
+		require.NotErrorIs(t, c.result.Err, ErrNoAnswer, name)
+	}
+}
+
 // TestEndedInLogin: a client whose connection the server's game ends within the login, as while it loads the map, gets the error that the game gave.
 func TestEndedInLogin(t *testing.T) {
 	for name, link := range links() {

@@ -408,7 +408,7 @@ func TestSlotsFollowMaxConns(t *testing.T) {
 	}
 }
 
-// TestUselessSettings: a type that the peer may open and nothing accepts, and a Redundancy without Copies, are told at the start.
+// TestUselessSettings: a type that the peer may open and nothing accepts, a Redundancy without Copies, and a Coding without Repairs, are told at the start.
 func TestUselessSettings(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -428,6 +428,13 @@ func TestUselessSettings(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		require.Equal(t, r.Copies == 0 && r != (netconn.Redundancy{}), strings.Contains(log.String(), "no Copies"), "%+v", r)
+	}
+	for _, k := range []netconn.Coding{{}, {Repairs: 0.5, Adaptive: true}, {Adaptive: true}} {
+		log.Reset()
+		d, err = Listen("127.0.0.1:0", Config{Coding: k, Logger: logger})
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		require.Equal(t, k == netconn.Coding{Adaptive: true}, strings.Contains(log.String(), "no Repairs"), "%+v", k)
 	}
 }
 

@@ -245,6 +245,9 @@ func (d *Driver) warnUseless(server bool) {
 	if r := d.cfg.Redundancy; r.Copies == 0 && r != (netconn.Redundancy{}) {
 		d.cfg.Logger.Warn("Redundancy has no Copies: nothing is repeated")
 	}
+	if k := d.cfg.Coding; k.Repairs == 0 && k != (netconn.Coding{}) {
+		d.cfg.Logger.Warn("Coding has no Repairs: nothing is repaired")
+	}
 	for _, t := range d.cfg.Channels {
 		peerOpens := t.ClientOpen && server || t.ServerOpen && !server
 		if peerOpens && t.Accept == nil && t.Name != bunch.Control {

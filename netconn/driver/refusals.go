@@ -213,7 +213,7 @@ const sameLink = "give both ends the same Link"
 var remedies = map[string]string{
 	"corrupt":       "set Config.Checksum at both ends, or at neither",
 	"unknown_type":  "list the channel type in Config.Channels at both ends",
-	"may_not_open":  "set ClientOpen or ServerOpen of the channel.Type at both ends",
+	"may_not_open":  "set ClientOpen or ServerOpen of the channel.Type at both ends, and the same Static and Index",
 	"no_handler":    "give the channel.Type an Accept that returns a handler",
 	"bad_protocol":  "give both ends and the token the same ProtocolID",
 	"bad_token":     "give both ends and the token service the same key",

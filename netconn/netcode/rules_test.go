@@ -658,6 +658,10 @@ func TestTokenLimits(t *testing.T) {
 		_, err = GenerateConnectToken(c)
 		require.ErrorIs(t, err, ErrServers)
 	}
+	c := cfg
+	c.Servers, c.Internal = servers[:2], servers[:1]
+	_, err = GenerateConnectToken(c)
+	require.ErrorIs(t, err, ErrServers, "Internal has one for each of Servers")
 	list, err := appendServers(nil, servers[:2])
 	require.NoError(t, err)
 	_, _, err = readServers(list)

@@ -123,6 +123,9 @@ func GenerateConnectToken(cfg TokenConfig) (Token, error) {
 	if _, err := appendServers(nil, cfg.Internal); err != nil {
 		return nil, fmt.Errorf("%w: Internal has %d", err, len(cfg.Internal))
 	}
+	if len(cfg.Internal) != len(cfg.Servers) {
+		return nil, fmt.Errorf("%w: Internal has %d addresses and Servers %d", ErrServers, len(cfg.Internal), len(cfg.Servers))
+	}
 	p := public{protocolID: cfg.ProtocolID, create: cfg.Create, expire: cfg.Expire, timeout: cfg.Timeout, servers: cfg.Servers}
 	for _, b := range [][]byte{p.nonce[:], p.c2s[:], p.s2c[:]} {
 		if _, err := io.ReadFull(cfg.Rand, b); err != nil {
