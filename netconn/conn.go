@@ -260,6 +260,9 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 
 // readyAt is when the rate controller allows a packet; ok is false when only an ack can change that.
 func (c *Conn) readyAt() (at time.Duration, ok bool) {
+	if c.hushed() {
+		return 0, false
+	}
 	if at, ok = c.cfg.Controller.NextDeadline(c.now); ok {
 		return at, true
 	}

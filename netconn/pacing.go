@@ -110,6 +110,9 @@ func (o *outlet) HasPackets(n int) bool {
 // MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.
 func (o *outlet) MaySend(bits int) bool {
 	c := o.conn()
+	if c.hushed() {
+		return false
+	}
 	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
 		c.filled() // though the budget may end with it
 		if c.flow.atOnce {
@@ -120,6 +123,18 @@ func (o *outlet) MaySend(bits int) bool {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
 	}
 	return c.pace.share > 0 && o.HasRoom(bits)
+}
+
+// Before a close gives up, of more than hushAbove unacked bunches none is sent for hush, so that the path's queue has room for the last words.
+const (
+	hush      = 250 * time.Millisecond
+	hushPart  = 8 // of LingerTimeout, at most
+	hushAbove = 64
+)
+
+// hushed reports whether that is now.
+func (c *Conn) hushed() bool {
+	return c.closer.closing && c.now > c.closer.deadline-min(c.cfg.LingerTimeout/hushPart, hush) && !c.closer.lastWords && c.Table().Unacked() > hushAbove
 }
 
 // pace keeps a share for reliable bunches while others use up the budget.

@@ -48,6 +48,36 @@ func TestKickWithFullMemory(t *testing.T) {
 	}
 }
 
+// TestKickAmidBulk: a client that is kicked amid a download over a narrow path is told why, though the queue of the path is full of it.
+func TestKickAmidBulk(t *testing.T) {
+	const why = "out with you"
+	types := []channel.Type{{Name: chatName, ServerOpen: true}}
+	for name, link := range links() {
+		for _, tick := range []time.Duration{16 * time.Millisecond, 100 * time.Millisecond} {
+			for seed := range uint64(12) {
+				var result *netconn.CloseResult
+				net := netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 35 * time.Millisecond, Bandwidth: 400e3, QueueDelay: 200 * time.Millisecond}
+				w := newTown(t, seed, net, Config{Link: link, Channels: types, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }})
+				c := w.dial(Config{Link: link, Channels: types})
+				w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+				w.tick = tick
+				ch, err := w.server.conns[0].Open(chatName, nil)
+				require.NoError(t, err)
+				for begin := w.now; w.now.Sub(begin) < 2*time.Second; w.step() {
+					for ch.NumOutRec() < 400 {
+						_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+						require.NoError(t, err)
+					}
+				}
+				w.server.conns[0].CloseWithReason(why)
+				w.until("both have ended", func() bool { return result != nil && c.result != nil })
+				require.Equal(t, netconn.ClosedByPeer, c.result.Code, "%s, %v, seed %d", name, tick, seed)
+				require.Equal(t, why, c.result.Reason, "%s, %v, seed %d", name, tick, seed)
+			}
+		}
+	}
+}
+
 // TestKickedInSlowTicks: where a tick takes as long as half of LingerTimeout, and packets get lost and overtake each other, the connection's last words and the link's
 // goodbye don't leave together, and whoever is left learns why.
 func TestKickedInSlowTicks(t *testing.T) {
