@@ -300,7 +300,7 @@ func settings(t *testing.T) []checked {
 			"Create": limits(list(uint64(21)), list(uint64(0), uint64(20))), "Expire": limits(list(uint64(0), uint64(9)), list(uint64(10), uint64(math.MaxUint64))),
 			"Timeout": limits(list(int32(0)), list(int32(-1), int32(1), int32(math.MaxInt32))), "PrivateKey": limits(list(netcode.Key{}), nil),
 			"Servers":  limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), noPort, many(addr, 33)), list(many(addr, 32))),
-			"Internal": limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), noPort, many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
+			"Internal": limits(list([]netip.AddrPort{}, make([]netip.AddrPort, 1), noPort, many(addr, 2), many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 1))), // one for each of Servers
 		}},
 		{"salted.ServerConfig", func() any { return &salted.ServerConfig{Handler: saltedHandler{}} },
 			func(c any) error { _, err := salted.NewServer(*c.(*salted.ServerConfig)); return err }, merged(salts, map[string]rule{
