@@ -110,14 +110,11 @@ func (o *outlet) HasPackets(n int) bool {
 // MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.
 func (o *outlet) MaySend(bits int) bool {
 	c := o.conn()
-	if c.hushed() {
+	if c.flow.atOnce || c.hushed() {
 		return false
 	}
 	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
 		c.filled() // though the budget may end with it
-		if c.flow.atOnce {
-			return false
-		}
 	}
 	if c.IsNetReady() {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
