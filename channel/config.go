@@ -73,7 +73,8 @@ type Config struct {
 	StrictControl bool
 	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a former
 	// channel at the same index, as a copy of one whose packet was refused, then isn't recognized: it may open the channel once more, leave one that never
-	// opens, or end the connection. Set NeverReuseIndex too, so that no index of this end's is used twice.
+	// opens, or end the connection. Set NeverReuseIndex too, so that no index of this end's is used twice. Where one end alone has it, what is sent on an index
+	// that is used again is acked and never delivered.
 	RestartSequence bool
 	// MaxQueuedControl bounds the bunches queued while the control channel is full, up to 1048576. Default 32768.
 	MaxQueuedControl int

@@ -111,7 +111,7 @@ type Config struct {
 	// but with Unreal's protocols. Split payloads begin, and further bunches of a channel are sent behind one that was lost, as far as the peer has room for
 	// them: what it refuses looks like loss, and slows the connection down.
 	PeerMemory int
-	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index;
+	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index, which bunchnet's don't;
 	// see channel.Config.
 	NeverReuseIndex, RestartSequence bool
 	// Pool lends buffers to channels. Connections with one owner may share it. What it keeps unused, up to its MaxFree,
