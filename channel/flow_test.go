@@ -1361,3 +1361,44 @@ func TestUnreliableWaitsForGap(t *testing.T) {
 	_, err = next.SendBunch(&bunch.Out{Data: []byte{1}})
 	require.NoError(t, err)
 }
+
+// TestCrossedCloses: a peer that opens channel 0 only to end the connection has read nothing of ours, whatever it acked; one that has accepted it has read that.
+func TestCrossedCloses(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		s := newStub(t, false, nil)
+		ctl := s.open(bunch.Control)
+		for range 5 {
+			s.send(ctl, 10)
+		}
+		s.ack(0)
+		s.ack(1)
+		s.accepts(header(0, 1, bunch.Control, func(h *bunch.Header) { h.Open, h.Close = opens, true }), "")
+		require.Equal(t, 1, s.controlEnded)
+		want := 3
+		if opens {
+			want = 5
+		}
+		require.Equal(t, []Undelivered{{Name: bunch.Control, Bunches: want}}, s.m.Undelivered())
+	}
+}
+
+// TestCloseOfTheControlChannel: it is the connection's own, in order, and not the channel's alone.
+func TestCloseOfTheControlChannel(t *testing.T) {
+	s := newStub(t, false, nil)
+	ctl := s.open(bunch.Control)
+	s.send(ctl, 10)
+	require.NoError(t, ctl.Close(bunch.Destroyed))
+	require.True(t, ctl.Closing())
+	require.Len(t, s.sent, 2)
+	require.True(t, s.sent[1].h.Close)
+}
+
+// TestClosedChannelsKeepNoHandler: packets in flight may keep a channel for long, but not what its handler has.
+func TestClosedChannelsKeepNoHandler(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 10)
+	s.table.remove(ch, bunch.Destroyed)
+	require.Equal(t, []CloseReason{bunch.Destroyed}, s.closed)
+	require.Equal(t, Nop{}, ch.handler)
+}

@@ -50,6 +50,81 @@ func TestBlockedByAHole(t *testing.T) {
 	require.False(t, ch.isBlocked())
 }
 
+// blocked is so many channels that have something to send, and wait for room. Each has sent some before, of which the oldest was lost and is in flight again: where
+// among all that was sent that is.
+func (s *stub) blocked(count, sent, each int) (chs []*Channel, holes []int) {
+	for range count {
+		ch := s.open(stubGame)
+		s.send(ch, 10)
+		s.ack(len(s.sent) - 1)
+		for range sent {
+			s.send(ch, 800)
+		}
+		s.lose(len(s.sent) - sent)
+		s.m.Pump()
+		chs, holes = append(chs, ch), append(holes, len(s.sent)-1)
+	}
+	for _, ch := range chs {
+		for range each {
+			s.send(ch, 800)
+		}
+		require.True(s.t, ch.isBlocked())
+	}
+	return chs, holes
+}
+
+// TestBlockedBehindBlocked: a channel that may go on is waited for though others wait before it, and when it has gone, nobody is.
+func TestBlockedBehindBlocked(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { noControl(c); c.PeerMemory = minMaxMemory })
+	chs, holes := s.blocked(3, 20, 5)
+	require.Zero(t, s.table.Waiting())
+	first, _ := s.table.blocked.first()
+	require.Equal(t, chs[0].index, first.index)
+	s.slow = true
+	s.ack(holes[1])
+	require.Positive(t, s.table.Waiting(), "one may go")
+	n := len(s.sent)
+	s.slow = false
+	s.m.Pump()
+	require.Equal(t, n+5, len(s.sent))
+	require.False(t, chs[1].isBlocked())
+	require.True(t, chs[0].isBlocked() && chs[2].isBlocked())
+	require.Zero(t, s.table.Waiting())
+}
+
+// TestUnblockedHaveTheirTurns: who may go on doesn't wait for all that others have to send.
+func TestUnblockedHaveTheirTurns(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { noControl(c); c.PeerMemory = minMaxMemory })
+	chs, holes := s.blocked(2, 25, 20)
+	s.slow = true
+	other := s.open(stubGame)
+	for range 100 {
+		s.send(other, 10)
+	}
+	s.ack(holes[0])
+	s.ack(holes[1])
+	n := len(s.sent)
+	s.slow, s.budget = false, n+30
+	s.m.Pump()
+	turns := map[*Channel]int{}
+	for _, w := range s.sent[n:] {
+		turns[w.ch]++
+	}
+	require.Equal(t, []int{10, 10, 10}, []int{turns[chs[0]], turns[chs[1]], turns[other]})
+}
+
+// TestClosedWhileBlocked: entries of channels that the peer closes while they wait for it are dropped.
+func TestClosedWhileBlocked(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { noControl(c); c.PeerMemory = minMaxMemory })
+	chs, _ := s.blocked(3*maxStale, 1, 1)
+	s.slow = true
+	for i, ch := range chs {
+		s.table.remove(ch, bunch.Destroyed)
+		left := len(chs) - 1 - i
+		require.LessOrEqual(t, s.table.blocked.len(), left+max(left, maxStale))
+	}
+}
+
 // TestMergedAhead: what is merged into a bunch behind a lost one counts.
 func TestMergedAhead(t *testing.T) {
 	s := newStub(t, false, noControl)

@@ -112,44 +112,47 @@ func TestOpenBehindLaterBunch(t *testing.T) {
 	require.Equal(t, []bool{true}, h.acked)
 }
 
-// TestGapsFillAtAPace: who opens and closes a channel with a long gap in each packet makes no more work than one gap at once, and one sequence in 30 µs, however often ticks come.
+// TestGapsFillAtAPace: who opens and closes a channel with a long gap in each packet makes no more work than one gap at once, and one sequence in 30 µs, however often ticks come
+// and wherever the clock begins.
 func TestGapsFillAtAPace(t *testing.T) {
-	w, _ := opened(t, nil)
-	w.slow = true
-	ch := w.table.Channel(1)
-	for ch.Room() > 0 {
-		_, err := ch.SendBunch(&bunch.Out{Data: []byte("unacked"), Reliable: true, NoMerge: true})
-		require.NoError(t, err)
-	}
-	gap := ch.NumOutRec()
-	seq, refused := 1, 0
-	say := func(open bool) {
-		h := reliable(1, seq+1, game)
-		h.Open, h.Close = open, true
-		nak, err := w.receive(int64(seq+refused+1), h, "")
-		require.NoError(t, err)
-		if nak {
-			refused++
-		} else {
-			seq++
+	for _, start := range []time.Duration{0, -time.Hour} {
+		w, _ := opened(t, nil)
+		w.slow = true
+		ch := w.table.Channel(1)
+		for ch.Room() > 0 {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte("unacked"), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
 		}
-	}
-	say(false)
-	for i := range 3 {
-		w.m.Tick(time.Duration(i) * time.Second)
-		before, was := w.table.Counters.Filled, refused
-		for range 20 {
+		gap := ch.NumOutRec()
+		seq, refused := 1, 0
+		say := func(open bool) {
+			h := reliable(1, seq+1, game)
+			h.Open, h.Close = open, true
+			nak, err := w.receive(int64(seq+refused+1), h, "")
+			require.NoError(t, err)
+			if nak {
+				refused++
+			} else {
+				seq++
+			}
+		}
+		say(false)
+		for i := range 3 {
+			w.m.Tick(start + time.Duration(i)*time.Second)
+			before, was := w.table.Counters.Filled, refused
+			for range 20 {
+				say(true)
+			}
+			require.EqualValues(t, gap, w.table.Counters.Filled-before, "start %v", start)
+			require.Equal(t, 19, refused-was)
+		}
+		before := w.table.Counters.Filled
+		for i := range 1000 {
+			w.m.Tick(start + 3*time.Second + time.Duration(i)*time.Millisecond)
 			say(true)
 		}
-		require.EqualValues(t, gap, w.table.Counters.Filled-before)
-		require.Equal(t, 19, refused-was)
+		require.InDelta(t, 33_333, w.table.Counters.Filled-before, 2500)
 	}
-	before := w.table.Counters.Filled
-	for i := range 1000 {
-		w.m.Tick(3*time.Second + time.Duration(i)*time.Millisecond)
-		say(true)
-	}
-	require.InDelta(t, 33_333, w.table.Counters.Filled-before, 2500)
 }
 
 // reopener is the handler of a channel that is opened again as soon as it is closed.

@@ -175,6 +175,7 @@ func TestConfigLimits(t *testing.T) {
 		{Config{ReliableBuffer: 1}, false}, {Config{ReliableBuffer: 2}, true}, {Config{ReliableBuffer: 512}, true}, {Config{ReliableBuffer: 1024}, false}, {Config{ReliableBuffer: 100}, false},
 		{Config{MaxChannels: -1}, false}, {Config{MaxChannels: 1}, true}, {Config{MaxChannels: 32767}, true}, {Config{MaxChannels: 32768}, false},
 		{Config{MaxMemory: 256<<10 - 1}, false}, {Config{MaxMemory: 256 << 10}, true}, {Config{MaxMemory: math.MaxInt32}, true},
+		{Config{PeerMemory: 256<<10 - 1}, false}, {Config{PeerMemory: 256 << 10}, true}, {Config{PeerMemory: math.MaxInt32}, true},
 		{Config{MaxQueuedControl: -1}, false}, {Config{MaxQueuedControl: 1}, true}, {Config{MaxQueuedControl: 1<<20 + 1}, false},
 		{Config{MaxChannels: 5, Types: []Type{{Name: testGame, Static: true, Index: 4}}}, true},
 		{Config{MaxChannels: 5, Types: []Type{{Name: testGame, Static: true, Index: 5}}}, false},

@@ -65,6 +65,7 @@ func TestLaterIsFair(t *testing.T) {
 			}
 			w.m.RunLater()
 			w.m.Tick(0)
+			require.Equal(t, w.spent, w.m.TakeBeside(), "what it took")
 		}
 		for i, n := range sent {
 			want := 202_000 / 3

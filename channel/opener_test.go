@@ -59,6 +59,8 @@ func TestOpener(t *testing.T) {
 		h.Open = true
 		_, got := w.receive(2, h, "first")
 		require.ErrorIs(t, got, err)
+		require.ErrorIs(t, w.err, err)
+		require.Equal(t, err != nil, w.local, "it isn't the peer's fault")
 		require.Len(t, o.opened, 1)
 		if err == nil {
 			require.Equal(t, []string{"first"}, o.bunches)

@@ -282,6 +282,7 @@ func TestEarlyBesideHandlers(t *testing.T) {
 			s.table.holdEarly(100)
 		}
 		require.InDelta(t, want, float64(16*s.table.early)/float64(most), 0.1, "%d sixteenths held", sixteenths)
+		require.True(t, s.table.fits(s.table.early) || sixteenths < 10, "%d sixteenths held: they leave as much free", sixteenths)
 	}
 }
 

@@ -378,6 +378,8 @@ func TestShortPeerTakesStepByStep(t *testing.T) {
 	s.ack(n - 1)
 	s.m.Pump()
 	require.Equal(t, n+2, len(s.sent))
+	require.Equal(t, 2, chs[0].holes(), "the peer has none of them")
+	counted(s)
 	s.ack(n)
 	s.ack(n + 1)
 	s.m.Pump()

@@ -2,6 +2,7 @@ package channel_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -433,14 +434,16 @@ func TestIndexOptions(t *testing.T) {
 
 // TestBothEndsOpen: where FirstFree says that only one end opens channels, and both do, the error says so.
 func TestBothEndsOpen(t *testing.T) {
-	w, _ := newWire(t, true, func(c *channel.Config) { c.FirstFree = true })
-	ch, _ := open(t, w, game)
-	send(t, ch, 1, true)
-	h := reliable(ch.Index(), 1, bunch.Name{Index: 77})
-	h.Open = true
-	_, err := w.receive(1, h, "")
-	require.ErrorIs(t, err, channel.ErrWrongType)
-	require.ErrorContains(t, err, "only one end may open")
+	for _, free := range []bool{true, false} {
+		w, _ := newWire(t, true, func(c *channel.Config) { c.FirstFree = free })
+		ch, _ := open(t, w, game)
+		send(t, ch, 1, true)
+		h := reliable(ch.Index(), 1, bunch.Name{Index: 77})
+		h.Open = true
+		_, err := w.receive(1, h, "")
+		require.ErrorIs(t, err, channel.ErrWrongType)
+		require.Equal(t, free, strings.Contains(err.Error(), "only one end may open"))
+	}
 }
 
 // TestCloseReasons: a reason that a bunch has no room for is an error of Close, and the channel stays open.
@@ -485,6 +488,12 @@ func TestTemporary(t *testing.T) {
 	require.True(t, s.h.Open && s.h.Close && !s.h.Reliable)
 	w.acked(ch, s.seq, s.id)
 	require.Len(t, l.closed, 1)
+	ctl, l := open(t, w, bunch.Control)
+	_, err = ctl.SendTemporary(&bunch.Out{Data: []byte("puff")})
+	require.ErrorContains(t, err, "can't be temporary")
+	require.False(t, ctl.Closing())
+	require.Len(t, w.sent, 1)
+	require.Empty(t, l.closed)
 
 	srv, got := opened(t, nil)
 	s.h.ChIndex = 3

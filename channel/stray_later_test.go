@@ -44,3 +44,17 @@ func TestWaitingFunctionsCount(t *testing.T) {
 	m.Shrink()
 	require.Zero(t, cap(m.strange.running)+cap(m.strange.later))
 }
+
+// TestWaitingFunctionsOfChannels: one function of each open channel costs nothing.
+func TestWaitingFunctionsOfChannels(t *testing.T) {
+	s := newStub(t, false, noControl)
+	for range 3 {
+		s.open(stubGame)
+		s.table.Later(func() {})
+		require.Zero(t, s.table.strayLater())
+	}
+	for i := range 3 {
+		s.table.Later(func() {})
+		require.Equal(t, (i+1)*laterCost, s.table.strayLater())
+	}
+}

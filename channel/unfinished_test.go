@@ -136,8 +136,9 @@ func TestUnfinishedAreNotedOnce(t *testing.T) {
 		s.accepts(header(1+2*i, 1, stubGame, opening), "")
 	}
 	for id := int64(10); id < 60; id++ {
+		s.m.ReceivedPacket(id)
 		part := func(index uint32, open, final bool) {
-			_, err := s.receiveIn(id, bunch.Header{ChIndex: index, Name: stubGame, Open: open, Partial: true, PartialInitial: !final, PartialFinal: final}, "")
+			_, err := s.m.ReceivedBunch(&bunch.In{Header: bunch.Header{ChIndex: index, Name: stubGame, Open: open, Partial: true, PartialInitial: !final, PartialFinal: final}, PacketID: id})
 			require.NoError(t, err)
 		}
 		for i := range uint32(10 * channels) {
@@ -177,14 +178,19 @@ func TestRefusedPartsLeaveNothing(t *testing.T) {
 			}
 			busy.Release(level)
 			s.table.slot(3)
-			before, id := s.table.Held(), int64(10)
+			before, id, counters := s.table.Held(), int64(10), s.table.Counters
 			for i := range 8 {
 				h := bunch.Header{ChIndex: 3, Name: stubGame, Open: i == 0, Partial: true, PartialInitial: i == 0}
 				if reliable {
 					h.Reliable, h.WireSeq = true, uint16(100+2)
 				}
-				if nak, err := s.receiveIn(id, h, string(make([]byte, 900))); nak || err != nil {
-					require.NoError(t, err)
+				nak, err := s.receiveIn(id, h, string(make([]byte, 900)))
+				require.NoError(t, err)
+				if i == 0 {
+					require.Equal(t, nak, s.table.Channel(3) == nil, "%d bytes", level)
+				}
+				if nak {
+					require.True(t, i > 0 || s.table.Counters.ChannelsOpened == counters.ChannelsOpened && s.table.Counters.ChannelsClosed == counters.ChannelsClosed, "%d bytes", level)
 					refused++
 					break
 				}
