@@ -124,6 +124,63 @@ func TestUnreliableBunchesOfHeldPackets(t *testing.T) {
 	require.Zero(t, c.order.held)
 }
 
+// packetIDs notes which packets its bunches came in.
+type packetIDs struct {
+	channel.Nop
+	ids []int64
+}
+
+func (p *packetIDs) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	p.ids = append(p.ids, in.PacketID)
+}
+
+// TestEarlyBunchesKnowTheirPacket: a bunch that is taken from a packet before its turn has that packet's id.
+func TestEarlyBunchesKnowTheirPacket(t *testing.T) {
+	got := &packetIDs{}
+	h := newHand(t, func(_ int, c *Config) {
+		c.ReorderWindow = 20 * time.Millisecond
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return got })
+	})
+	c := h.conns[1]
+	c.enableOrderCache()
+	base := c.notify.InID()
+	got.ids = nil
+	late := h.packet(0, false)
+	h.give(0, h.packet(0, true))
+	h.give(0, h.packet(0, true))
+	h.give(0, late)
+	require.Equal(t, []int64{base + 2, base + 3, base + 1}, got.ids)
+}
+
+// TestWrittenBeforeAHeldClose: a close in a packet that is held back counts at once, so what was written on its channel leaves at once.
+func TestWrittenBeforeAHeldClose(t *testing.T) {
+	for _, v := range []struct {
+		writes, closes bool
+		leave          int // packets
+	}{{true, true, 1}, {true, false, 0}, {false, true, 0}} {
+		h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+		c := h.conns[1]
+		c.enableOrderCache()
+		h.packet(0, false) // is late
+		held := h.packet(0, true)
+		if v.closes {
+			require.NoError(t, h.chs[0].Close(bunch.Destroyed))
+			h.give(0, held)
+			h.conns[0].FlushWritten(h.now)
+			held = h.sent[0][len(h.sent[0])-1]
+		}
+		if v.writes {
+			_, err := h.chs[1].SendBunch(&bunch.Out{Data: []byte{1}})
+			require.NoError(t, err)
+		}
+		before := len(h.sent[1])
+		h.give(0, held)
+		require.Positive(t, c.order.held)
+		require.Equal(t, v.closes, h.conns[1].Channel(h.chs[0].Index()) == nil)
+		require.Equal(t, before+v.leave, len(h.sent[1]), "%+v", v)
+	}
+}
+
 // TestEarlyBunchesOfManyChannels: bunches are taken before their packets' turn on any number of channels over time.
 func TestEarlyBunchesOfManyChannels(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond; c.NetSpeed = 100_000_000 })
@@ -172,6 +229,22 @@ func TestHeldPacketsAreTakenUpToTheirFault(t *testing.T) {
 	}
 }
 
+// TestHeldPacketCutShort: of a bunch in a packet that is held back, of which not all is there, nothing is taken.
+func TestHeldPacketCutShort(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+	c := h.conns[1]
+	c.enableOrderCache()
+	h.packet(0, false)
+	p := h.raw(0, func(end *Conn) {
+		end.appendBunch(&bunch.Header{ChIndex: h.chs[0].Index(), Reliable: true, Name: testName, WireSeq: 8, Bits: 800}, make([]byte, 100))
+	})
+	p = append(p[:60], 1)
+	before := c.Table().Counters
+	h.give(0, p)
+	require.Equal(t, 1, c.order.held)
+	require.Equal(t, before, c.Table().Counters)
+}
+
 // TestLatenessSpan: the counts are halved when they span latenessSpan packets.
 func TestLatenessSpan(t *testing.T) {
 	var l lateness
@@ -204,6 +277,7 @@ func TestEdgeOfTheOrderCache(t *testing.T) {
 			require.EqualValues(t, 1, c.Counters.Cached)
 			require.Equal(t, base+smallOrderCache+1, c.notify.InID())
 			require.Zero(t, c.order.held)
+			require.Zero(t, c.Counters.Stale)
 			continue
 		}
 		require.EqualValues(t, 2, c.Counters.Cached)
@@ -214,6 +288,71 @@ func TestEdgeOfTheOrderCache(t *testing.T) {
 		c.PostTickDispatch(h.now)
 		require.Equal(t, base+smallOrderCache+1, c.notify.InID())
 	}
+}
+
+// TestNothingIsHeldUntilOneIsLate: neither a lost packet nor one that comes twice shows that the network reorders.
+func TestNothingIsHeldUntilOneIsLate(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[1]
+	late, twice := h.packet(0, false), h.packet(0, false)
+	for range 2 {
+		h.give(0, twice)
+		require.Zero(t, c.Counters.OutOfOrder)
+		require.Nil(t, c.order.slots)
+	}
+	h.give(0, late)
+	require.EqualValues(t, 1, c.Counters.OutOfOrder)
+	require.NotNil(t, c.order.slots)
+}
+
+// TestFarAheadIsNotHeld: a packet with more than half of the cache missing before it isn't held back while none is, however long it may wait.
+func TestFarAheadIsNotHeld(t *testing.T) {
+	for missing, held := range map[int]int{smallOrderCache / 2: 1, smallOrderCache/2 + 1: 0} {
+		h := newHand(t, func(_ int, c *Config) {
+			c.ReorderWindow, c.OrderCache, c.NetSpeed = 20*time.Millisecond, smallOrderCache, 10_000_000
+		})
+		c := h.conns[1]
+		c.enableOrderCache()
+		for range missing {
+			h.packet(0, false)
+		}
+		ahead := h.packet(0, false)
+		h.give(0, ahead)
+		require.Equal(t, held, c.order.held, "%d missing", missing)
+		for i := range c.order.slots {
+			require.LessOrEqual(t, len(c.order.slots[i].data), len(ahead), "no more than there was")
+		}
+	}
+}
+
+// TestLatenessIsMeasured: a packet that closes the gap before those that are held says how late packets are, by the one that is held longest.
+func TestLatenessIsMeasured(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[1]
+	c.enableOrderCache()
+	was := lateness{window: 20 * time.Millisecond, seen: h.now, came: latenessSpan / 4}
+	c.order.late = was
+	late := h.packet(0, false)
+	h.give(0, h.packet(0, false))
+	h.now += 4 * time.Millisecond
+	h.give(0, h.packet(0, false))
+	require.Equal(t, was, c.order.late, "nothing has come late yet")
+	h.now += 4 * time.Millisecond
+	h.give(0, late)
+	was.seen, was.came = h.now, was.came+1
+	require.Equal(t, was, c.order.late, "8 ms, a quarter and a millisecond are more than half of the window")
+	h.give(0, h.packet(0, false))
+	require.Equal(t, was, c.order.late, "what has no gap before it says nothing")
+	h.packet(0, false)
+	late = h.packet(0, false)
+	for range 2 {
+		h.give(0, h.packet(0, false))
+		h.now += 4 * time.Millisecond
+	}
+	h.give(0, late)
+	was.seen, was.came = h.now, was.came+1
+	require.Equal(t, was, c.order.late, "8 ms behind the first that overtook it, though it has another gap before it")
+	require.Equal(t, 3, c.order.held)
 }
 
 // TestOrderCacheShrinks: to its first size when nothing is late any more, and it is the same memory from then on.
