@@ -105,18 +105,20 @@ func TestRefusedBesideAConnection(t *testing.T) {
 	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
 }
 
-// TestManyMoves: a machine that has another address every second or two, ten times, is back as soon each time.
+// TestManyMoves: a machine that has another address every second or two, ten times, is back as soon each time, and keeps no former connection.
 func TestManyMoves(t *testing.T) {
 	for _, apart := range []time.Duration{time.Second, 2 * time.Second} {
 		r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, nil)
 		r.world.RunUntil(10 * time.Second)
 		const moves = 10
 		for range moves {
+			former := r.clients["Ann"].conn
 			r.world.Host("Ann").Rebind()
 			next := r.world.Now() + apart
 			r.world.RunUntil(r.world.Now() + 600*time.Millisecond)
 			require.True(t, r.clients["Ann"].conn.Joined() && r.clients["Ann"].conn.Silence() < 150*time.Millisecond, "%v apart, at %v", apart, r.world.Now())
 			r.world.RunUntil(next)
+			require.True(t, former.Closed())
 		}
 		require.Nil(t, r.world.Failure())
 		require.Len(t, r.joins["Ann"], 1+moves)
