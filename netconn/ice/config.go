@@ -44,8 +44,8 @@ type Config struct {
 	// SendBuffer bounds the bytes that wait to be sent by a relay, and those that a Client holds until there is a path. At most 512 datagrams wait. When it
 	// is full the oldest are dropped. Default 64 KiB.
 	SendBuffer int
-	// ReceiveBuffer bounds the bytes that wait to be read by the driver, at most 4096 datagrams and 256 of one peer. When it is full the newest are
-	// dropped. Default 4 MiB.
+	// ReceiveBuffer bounds the bytes that wait to be read by the driver, at most 4096 datagrams and 256 of one peer. A peer with more than a few
+	// leaves as much room as it takes, and an eighth. Where there is no room the newest are dropped. Default 4 MiB.
 	ReceiveBuffer int
 	// Logger gets why paths weren't found, why sessions ended and which relays failed; at most one line a second. Default none.
 	Logger *slog.Logger

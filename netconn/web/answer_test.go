@@ -83,7 +83,7 @@ func TestProbesWithoutEnd(t *testing.T) {
 			now = now.Add(time.Second / 60)
 			d.TickDispatch(now)
 			d.TickFlush(now)
-			require.LessOrEqual(t, q.reads-before, most/64+probeBatches)
+			require.LessOrEqual(t, q.reads-before, most/64+maxProbesRead)
 		}
 		require.Positive(t, q.answers)
 		require.NoError(t, d.Close())

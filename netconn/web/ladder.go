@@ -572,11 +572,14 @@ func Answer(s udp.Socket) udp.Socket { return &answering{Socket: s} }
 type answering struct {
 	udp.Socket
 	answers []udp.Message
-	more    int // batches read for the places of probes since less than a full batch was returned
+	probes  int // read since less than a full batch was returned
 }
 
-// probeBatches bounds these: whatever strangers send, a driver's read of all that waits ends.
-const probeBatches = 64
+// maxProbesRead bounds these, and probeBatches what a Ladder reads at once of nothing else: whatever strangers send, a driver's read of all that waits ends.
+const (
+	probeBatches  = 64
+	maxProbesRead = probeBatches * mailbox.BatchSize
+)
 
 // Counters returns those of the socket.
 func (a *answering) Counters() udp.Counters {
@@ -592,11 +595,13 @@ func (a *answering) TryReadBatch(msgs []udp.Message) (n int, err error) {
 	for {
 		room := msgs[n:]
 		read, err := a.Socket.TryReadBatch(room)
-		if n += a.answer(room[:read]); n == len(msgs) {
+		left := a.answer(room[:read])
+		a.probes += read - left
+		if n += left; n == len(msgs) {
 			return n, err
 		}
-		if a.more++; read < len(room) || err != nil || a.more == probeBatches {
-			a.more = 0
+		if read < len(room) || err != nil || a.probes >= maxProbesRead {
+			a.probes = 0
 			return n, err
 		}
 		own(msgs[:n])

@@ -57,7 +57,8 @@ type ServerConfig struct {
 	// SendBuffer bounds the bytes that wait to be sent to one peer. At most 512 datagrams wait. When it is full the oldest are dropped. Default 64 KiB.
 	SendBuffer int
 	// ReceiveBuffer bounds the bytes of all peers that wait to be read by the driver. At most 4096 datagrams wait, 256 of one peer, and 2048 of those that
-	// the driver hasn't answered, an equal share of each of MaxHalfOpen. When it is full the newest are dropped. Default 4 MiB.
+	// the driver hasn't answered, an equal share of each of MaxHalfOpen. A peer with more than a few leaves as much room as it takes, and an eighth. Where there is no
+	// room the newest are dropped. Default 4 MiB.
 	ReceiveBuffer int
 	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the proxy's header here.
 	ClientAddr func(r *http.Request) (netip.AddrPort, error)
@@ -372,9 +373,10 @@ func (s *Server) settled(w http.ResponseWriter, r *http.Request) bool {
 	select {
 	case <-c.ReceivedSettings():
 		return true
+	case <-s.closing:
+		return true // there is no place any more
 	case <-late.C:
 	case <-r.Context().Done():
-	case <-s.closing:
 	}
 	return false
 }

@@ -41,22 +41,28 @@ func TestInboxBound(t *testing.T) {
 	}))
 }
 
-// TestInboxLeavesRoom: however many sources fill it, with small datagrams or large ones, one that has nothing unread has room.
+// TestInboxLeavesRoom: however many sources fill it, at once or one after another, with small datagrams or large ones, one that has little unread has room.
 func TestInboxLeavesRoom(t *testing.T) {
-	for _, size := range []int{1, MaxDatagram} {
-		b := NewInbox(4096, 4<<20)
-		many := make([]Source, 200)
-		for i := range many {
-			many[i] = NewSource(netip.AddrPort{}, 256)
-		}
-		for range 256 {
-			for i := range many {
-				b.Put(&many[i], b.Buffer()[:size])
+	for _, size := range []int{1, 200, MaxDatagram} {
+		for _, inTurn := range []bool{false, true} {
+			for _, sources := range []int{1, 16, 24, 40, 60} {
+				b := NewInbox(4096, 4<<20)
+				many := make([]Source, sources)
+				for i := range many {
+					many[i] = NewSource(netip.AddrPort{}, 256)
+				}
+				for i := range 256 * sources {
+					at := i % sources
+					if inTurn {
+						at = i / 256
+					}
+					b.Put(&many[at], b.Buffer()[:size])
+				}
+				one := NewSource(netip.AddrPort{}, 256)
+				for range few {
+					require.True(t, b.Put(&one, b.Buffer()[:100]), "%d in turn %v", sources, inTurn)
+				}
 			}
-		}
-		one := NewSource(netip.AddrPort{}, 256)
-		for range 10 {
-			require.True(t, b.Put(&one, b.Buffer()[:100]))
 		}
 	}
 }
