@@ -19,6 +19,7 @@ type Table struct {
 	unfilled time.Duration // until when unfill has looked
 	poolTick time.Duration // when the pool is to be looked at again
 	unacked  int           // unacked reliable bunches of all channels, and queued control bunches
+	queued   int           // bytes of reliable bunches that had to wait when they were sent, all in all
 	first    backlog       // the control channel's bunches: a game's early bunches don't delay the login
 	due      backlog       // reliable bunches to send again, oldest first
 	refused  turns         // channels that the peer may be refusing, with their waiting bunches
@@ -373,6 +374,9 @@ func (t *Table) Ended() bool { return t.ended }
 // Unacked is the number of reliable bunches of all channels that aren't acked, those queued on the control channel
 // included.
 func (t *Table) Unacked() int { return t.unacked }
+
+// Queued is the bytes of all reliable bunches so far that had to wait when they were sent.
+func (m *Machine) Queued() int { return m.queued }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the rate controller. Those of split
 // payloads that wait for acks of others don't count, nor those that wait until the peer has room for what follows a lost one, nor those that wait for the next turn of channels that the peer may be refusing.

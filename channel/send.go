@@ -20,7 +20,7 @@ type lastBunch struct {
 }
 
 // PacketRange is the packets that a bunch was sent in: several when it was split. Both are bunch.NoPacket while a
-// reliable bunch waits for the packet window, the rate controller, or, in a handler, the end of a receive tick that comes more than 150 ms after the last. Where a reliable one is split, an id between them may be one that no packet
+// reliable bunch waits for the packet window, the rate controller, or, in a handler, where it fits no packet that has begun, the end of a receive tick that comes more than 150 ms after the last. Where a reliable one is split, an id between them may be one that no packet
 // had, whose fate nobody is told (netconn.Config.Secret); and what is lost is sent again in other packets.
 type PacketRange struct{ First, Last int64 }
 
@@ -348,6 +348,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	if waits || !t.outlet.MaySend(h.Bits) {
 		rec.waiting = true
 		t.Counters.Backlog++
+		t.queued += (h.Bits + 7) / 8
 		if ch.index == 0 {
 			t.first.push(ch, rec.seq)
 		} else {
@@ -479,6 +480,7 @@ func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 		return false
 	}
 	ch.table.extend(rec, out.Data, h.Bits)
+	ch.table.queued += (h.Bits + 7) / 8
 	ch.table.Counters.Merged++
 	return true
 }

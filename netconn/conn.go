@@ -119,8 +119,9 @@ type flow struct {
 	lastFate              time.Duration // when one of our packets was last acked or lost
 	lastOwed              time.Duration // when a packet that has to be acked, or a tail probe, last left
 	timeSensitive         bool
-	atOnce                bool          // what gathered in a long receive tick is being read: reliable bunches wait, as packets that leave meanwhile would ack it in pieces
+	atOnce                bool          // what gathered in a long receive tick is being read: packets that leave meanwhile would ack it in pieces
 	readAt                time.Duration // when a packet was last read
+	queued                int           // with atOnce, the channels' Queued when that began: what waits for the end of the receive tick is spent
 	dirtyAcks             bool
 	acksAt                time.Duration // when acks are due, if dirtyAcks
 	owedAt                time.Duration // when packet owed left

@@ -38,6 +38,10 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 	if c.now > c.flow.readAt {
 		c.flow.atOnce = c.now-c.flow.readAt > slowTicks && c.now-c.order.ticks.at > slowTicks
 		c.flow.readAt = c.now
+		if c.flow.atOnce {
+			c.channels.Pump() // what waited before
+			c.flow.queued = c.channels.Queued()
+		}
 	}
 	if c.coder != nil {
 		return c.receivedCoded(p)

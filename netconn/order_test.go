@@ -504,6 +504,42 @@ func TestSlowTicksAckAllAtOnce(t *testing.T) {
 	}
 }
 
+// eager is the handler of an end that sends all it may whenever it gets something.
+type eager struct {
+	channel.Nop
+	l *lab
+}
+
+func (e *eager) ReceivedBunch(ch *channel.Channel, _ *bunch.In) {
+	for err := error(nil); err == nil && e.l.conns[0].IsNetReady() && ch.Room() > 10; {
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+	}
+}
+
+// TestSlowTicksKeepToTheBudget: what waits for the end of such a tick is spent, so that who sends while IsNetReady says so in a handler doesn't fill the buffer.
+func TestSlowTicksKeepToTheBudget(t *testing.T) {
+	var l *lab
+	l = newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(i int, c *Config) {
+		c.NetSpeed = 100_000
+		if i == 0 {
+			c.Channels[1].Accept = func(*channel.Channel) channel.Handler { return &eager{l: l} }
+		}
+	})
+	l.join()
+	ch := l.open(1)
+	most := 0
+	for i := range 20 * 60 {
+		l.asleep[0] = i%15 > 0
+		l.step(func() {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 200), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		})
+		most = max(most, l.conns[0].Table().Unacked())
+	}
+	require.Greater(t, l.got[1], 20*70_000, "bytes came")
+	require.Less(t, most, 400)
+}
+
 // TestHitchLosesNothing: a packet that is late where a receive tick was, once, or where nothing was received before, is waited for as ever.
 func TestHitchLosesNothing(t *testing.T) {
 	const ms = time.Millisecond

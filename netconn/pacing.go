@@ -110,11 +110,14 @@ func (o *outlet) HasPackets(n int) bool {
 // MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.
 func (o *outlet) MaySend(bits int) bool {
 	c := o.conn()
-	if c.flow.atOnce || c.hushed() {
+	if c.hushed() {
 		return false
 	}
 	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
 		c.filled() // though the budget may end with it
+		if c.flow.atOnce {
+			return false
+		}
 	}
 	if c.IsNetReady() {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
@@ -122,16 +125,20 @@ func (o *outlet) MaySend(bits int) bool {
 	return c.pace.share > 0 && o.HasRoom(bits)
 }
 
-// Before a close gives up, of more than hushAbove unacked bunches none is sent for hush, so that the path's queue has room for the last words.
+// Before a close gives up, nothing is sent for hush of unacked bunches that take more memory than hushAbove, so that the path's queue has room for the last words.
 const (
 	hush      = 250 * time.Millisecond
-	hushPart  = 8 // of LingerTimeout, at most
-	hushAbove = 64
+	hushPart  = 8        // of LingerTimeout, at most
+	hushAbove = 32 << 10 // some 25 large ones, or a hundred small ones
 )
 
 // hushed reports whether that is now.
 func (c *Conn) hushed() bool {
-	return c.closer.closing && c.now > c.closer.deadline-min(c.cfg.LingerTimeout/hushPart, hush) && !c.closer.lastWords && c.Table().Unacked() > hushAbove
+	if !c.closer.closing || c.now <= c.closer.deadline-min(c.cfg.LingerTimeout/hushPart, hush) || c.closer.lastWords {
+		return false
+	}
+	used, _ := c.Table().Unreleased()
+	return used > hushAbove
 }
 
 // pace keeps a share for reliable bunches while others use up the budget.
@@ -191,5 +198,9 @@ func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
 
 // Budget is the number of bytes that may be sent now within the bandwidth.
 func (c *Conn) Budget() int {
-	return c.cfg.Controller.Budget(c.now) - (c.out.Len()+7)/8
+	budget := c.cfg.Controller.Budget(c.now) - (c.out.Len()+7)/8
+	if c.flow.atOnce {
+		budget -= c.channels.Queued() - c.flow.queued
+	}
+	return budget
 }
