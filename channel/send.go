@@ -20,7 +20,8 @@ type lastBunch struct {
 }
 
 // PacketRange is the packets that a bunch was sent in: several when it was split. Both are bunch.NoPacket while a
-// reliable bunch waits for the packet window, the rate controller, or, in a handler, where it fits no packet that has begun, the end of a receive tick that comes more than 150 ms after the last. Where a reliable one is split, an id between them may be one that no packet
+// reliable bunch waits for the packet window or the rate controller; or, where a handler sends it amid a receive tick that comes more than 150 ms after
+// the last, for the end of that. Where a reliable one is split, an id between them may be one that no packet
 // had, whose fate nobody is told (netconn.Config.Secret); and what is lost is sent again in other packets.
 type PacketRange struct{ First, Last int64 }
 
