@@ -76,7 +76,7 @@ func (s *stub) blocked(count, sent, each int) (chs []*Channel, holes []int) {
 // TestBlockedBehindBlocked: a channel that may go on is waited for though others wait before it, and when it has gone, nobody is.
 func TestBlockedBehindBlocked(t *testing.T) {
 	s := newStub(t, false, func(c *Config) { noControl(c); c.PeerMemory = minMaxMemory })
-	chs, holes := s.blocked(3, 20, 5)
+	chs, holes := s.blocked(3, 24, 5)
 	require.Zero(t, s.table.Waiting())
 	first, _ := s.table.blocked.first()
 	require.Equal(t, chs[0].index, first.index)
