@@ -12,7 +12,6 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
-	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -105,10 +104,9 @@ func playLimit(i int, seed uint64) (float64, error) {
 // limits lists them. Uneven ticks are drawn from rng.
 func limits(rng *rand.Rand) (all []limit) {
 	const (
-		ms   = time.Millisecond
-		sec  = time.Second
-		kB   = 1000
-		mbit = 125 * kB // bytes a second
+		ms  = time.Millisecond
+		sec = time.Second
+		kB  = 1000
 	)
 	add := func(topic, situation, figure string, p play, measure func(s *stage) float64) {
 		all = append(all, limit{topic, situation, figure, p, measure})
@@ -117,12 +115,12 @@ func limits(rng *rand.Rand) (all []limit) {
 	between := func(least, most int) func() int { return func() int { return least + rng.IntN(most-least+1) } }
 	fixed := func(n int) func() int { return between(n, n) }
 
-	level := play{net: netsim.Settings{Lag: 50 * ms}, narrow: mbit, queue: 500 * ms, settle: sec, length: 30 * sec, game: bulk(20*kB, 100)}
+	level := play{net: netsim.Settings{Lag: 50 * ms}, narrow: mbit / 8, queue: 500 * ms, settle: sec, length: 30 * sec, game: bulk(20*kB, 100)}
 	add("order", "reliable payloads of 20 kB wait, 1 Mbit/s", "of the ticks are ready", level, ready)
 	level.messages = 100 * ms
 	add("order", "the same, with messages", "of 300 messages come", level, func(s *stage) float64 { return float64(s.messages) })
 	level.messages = 0
-	level.narrow, level.edit = 0, func(_ int, c *netconn.Config) { c.Controller, c.NetSpeed = nil, mbit }
+	level.narrow, level.edit = 0, func(_ int, c *netconn.Config) { c.Controller, c.NetSpeed = nil, mbit/8 }
 	add("order", "the same with NetSpeed", "of the ticks are ready", level, ready)
 
 	small := func(bytes int) func(i int, c *netconn.Config) {
@@ -155,12 +153,19 @@ func limits(rng *rand.Rand) (all []limit) {
 	}
 
 	for _, n := range []int{0, 10, 200} {
+		loads := false
 		add("rate", fmt.Sprintf("a game of 6 kB/s beside %d channels that AllowOpen refuses", n), "of the ticks are ready",
 			play{net: netsim.Settings{Lag: 25 * ms}, settle: 5 * sec, length: 30 * sec, game: wants(6*kB, 100), edit: func(i int, c *netconn.Config) {
 				if i == 0 {
-					c.AllowOpen = func(*bunch.In) error { return errors.New("loads") }
+					c.AllowOpen = func(*bunch.In) error {
+						if loads {
+							return errors.New("the level loads")
+						}
+						return nil
+					}
 				}
 			}, then: func(s *stage) error {
+				loads = true
 				for range n {
 					if err := s.open(); err != nil {
 						return err
@@ -218,26 +223,26 @@ func limits(rng *rand.Rand) (all []limit) {
 			}}, offeredOf(50*kB, 60))
 	}
 
-	tenMbit := play{narrow: 10 * mbit, queue: 500 * ms, settle: 20 * sec, length: 30 * sec, game: bulk(900, 250), channels: 4}
+	tenMbit := play{narrow: 10 * mbit / 8, queue: 500 * ms, settle: 20 * sec, length: 30 * sec, game: bulk(900, 250), channels: 4}
 	for _, rtt := range []time.Duration{40 * ms, 400 * ms} {
 		p := tenMbit
 		p.net.Lag = rtt / 2
 		p.ticks = [2]func() int{between(1, 8), between(1, 8)}
-		add("ticks", fmt.Sprintf("bulk between ends with ticks of 17 to 133 ms, 10 Mbit/s, %v", rtt), "of the rate", p, of(10*mbit, 30))
+		add("ticks", fmt.Sprintf("bulk between ends with ticks of 17 to 133 ms, 10 Mbit/s, %v", rtt), "of the rate", p, of(10*mbit/8, 30))
 	}
 	for _, n := range []int{6, 9, 12, 30, 120} {
 		for _, jitter := range []time.Duration{10 * ms, 50 * ms} {
 			p := tenMbit
 			p.net = netsim.Settings{Lag: 60 * ms, LagVariance: jitter}
 			p.ticks[0] = fixed(n)
-			add("ticks", fmt.Sprintf("bulk to ticks of %v, 10 Mbit/s, ±%v", (time.Duration(n)*tick).Round(ms), jitter), "of the rate", p, of(10*mbit, 30))
+			add("ticks", fmt.Sprintf("bulk to ticks of %v, 10 Mbit/s, ±%v", (time.Duration(n)*tick).Round(ms), jitter), "of the rate", p, of(10*mbit/8, 30))
 		}
 	}
 	for _, jitter := range []time.Duration{10 * ms, 50 * ms} {
 		p := tenMbit
 		p.net = netsim.Settings{Lag: 60 * ms, LagVariance: jitter}
 		p.ticks[0] = between(6, 18)
-		add("ticks", fmt.Sprintf("bulk to ticks of 100 to 300 ms, 10 Mbit/s, ±%v", jitter), "of the rate", p, of(10*mbit, 30))
+		add("ticks", fmt.Sprintf("bulk to ticks of 100 to 300 ms, 10 Mbit/s, ±%v", jitter), "of the rate", p, of(10*mbit/8, 30))
 	}
 	for _, jitter := range []time.Duration{20 * ms, 50 * ms} {
 		p := play{net: netsim.Settings{Lag: 60 * ms, LagVariance: jitter}, settle: 10 * sec, length: 5 * time.Minute, game: wants(6*kB, 100), ticks: [2]func() int{fixed(12), nil}}
@@ -248,13 +253,4 @@ func limits(rng *rand.Rand) (all []limit) {
 			})
 	}
 	return all
-}
-
-// adaptiveFrom is the adaptive controller with a MinRate in bytes a second.
-func adaptiveFrom(least int) congestion.Controller {
-	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{MinRate: least})
-	if err != nil {
-		panic(err) // the figures are in range
-	}
-	return c
 }

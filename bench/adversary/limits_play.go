@@ -57,7 +57,6 @@ func (c counter) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 // run plays it once.
 func (p *play) run(e *env) (*stage, error) {
 	s := &stage{}
-	refuse := false
 	r, err := newRig(e, p.net, func(i int, c *netconn.Config) {
 		c.Controller = adaptive()
 		c.Channels[1].Accept = func(*channel.Channel) channel.Handler { return counter{s: s} }
@@ -67,14 +66,6 @@ func (p *play) run(e *env) (*stage, error) {
 		s.queues[i] = message.Attach(message.New(message.Config{Kinds: reg}))
 		if p.edit != nil {
 			p.edit(i, c)
-		}
-		if allow := c.AllowOpen; allow != nil {
-			c.AllowOpen = func(in *bunch.In) error {
-				if refuse {
-					return allow(in)
-				}
-				return nil
-			}
 		}
 	})
 	if err != nil {
@@ -141,7 +132,6 @@ func (p *play) run(e *env) (*stage, error) {
 	if err := span(p.settle); err != nil {
 		return nil, err
 	}
-	refuse = true
 	if p.then != nil {
 		if err := p.then(s); err != nil {
 			return nil, err

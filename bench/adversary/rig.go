@@ -139,10 +139,13 @@ func bucketed(c *netconn.Config) {
 }
 
 // adaptive is the controller that finds the bandwidth of a path, the default.
-func adaptive() congestion.Controller {
-	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+func adaptive() congestion.Controller { return adaptiveFrom(0) }
+
+// adaptiveFrom is that with a MinRate in bytes a second; 0 is the default.
+func adaptiveFrom(least int) congestion.Controller {
+	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{MinRate: least})
 	if err != nil {
-		panic(err) // the defaults are right
+		panic(err) // those that are given are in range
 	}
 	return c
 }

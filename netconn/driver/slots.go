@@ -41,9 +41,14 @@ func (s *slotServer[M]) Release(slot int) {
 	case slot == slots.Any:
 		s.part(s.at, func(c *Conn) bool { return c.parted })
 	case s.conns[slot] != nil && s.conns[slot].parted:
-		s.conns[slot] = nil
-		s.m.Disconnect(s.at, slot)
+		s.free(s.at, slot)
 	}
+}
+
+// free has a slot free, and so tells its client.
+func (s *slotServer[M]) free(at time.Duration, slot int) {
+	s.conns[slot] = nil
+	s.m.Disconnect(at, slot)
 }
 
 // tick frees the slots of connections that have ended, and runs the handshake's timeouts.
@@ -60,8 +65,7 @@ func (s *slotServer[M]) part(at time.Duration, may func(*Conn) bool) {
 	s.parts = false
 	for slot, c := range s.conns {
 		if c != nil && may(c) {
-			s.conns[slot] = nil
-			s.m.Disconnect(at, slot)
+			s.free(at, slot)
 		} else if c != nil && c.parted {
 			s.parts = true
 		}

@@ -402,7 +402,7 @@ func (l *Ladder) read(s udp.Socket, msgs []udp.Message, f func([]udp.Message) (i
 	return 0, nil
 }
 
-// keep moves the messages that f wants to the front, in their order, and returns their number.
+// keep moves the messages that f wants to the front, in their order, and the others behind them. It returns the number of those that it wants.
 func keep(msgs []udp.Message, f func(p []byte) bool) (left int) {
 	for i := range msgs {
 		if !f(msgs[i].Data()) {
@@ -636,18 +636,11 @@ func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
 
 // answer takes probes out, and answers them. Who reads sees the others, in order.
 func (a *answering) answer(msgs []udp.Message) (left int) {
-	a.answers = a.answers[:0]
-	for i := range msgs {
-		if p := msgs[i].Data(); isProbe(p, probeAsk) {
-			a.answers = append(a.answers, udp.Message{Buf: p, Addr: msgs[i].Addr})
-		}
-	}
-	if len(a.answers) == 0 {
-		return len(msgs)
-	}
 	left = keep(msgs, func(p []byte) bool { return !isProbe(p, probeAsk) })
-	for i := range a.answers {
-		a.answers[i].Buf[0] = probeAnswer
+	a.answers = a.answers[:0]
+	for i := range msgs[left:] {
+		p := msgs[left+i].Data()
+		a.answers = append(a.answers, udp.Message{Buf: answerTo(p[:0], p), Addr: msgs[left+i].Addr})
 	}
 	for rest := a.answers; len(rest) > 0; {
 		n, err := a.Socket.WriteBatch(rest)
