@@ -38,8 +38,8 @@ type Config struct {
 	// ConnectTime is how long to look for a path. Default 20 s.
 	ConnectTime time.Duration
 	// Redial returns another Signal to the same host, which calls Host.Rejoin at its other end. A Client calls it when no path has answered for 3.5 s, since
-	// one of the two is in another network, or when the addresses of this machine have changed; after a failure again 0.5 s later. ctx is that of the call
-	// only. Default: there is no other Signal, and the session ends when no path has answered for 30 s. A host ignores it.
+	// one of the two is in another network, or when the addresses of this machine have changed; after a failure again 0.5 s later, or ever more seldom, up to
+	// 30 s, while a path answers. ctx is that of the call only. Default: there is no other Signal, and the session ends when no path has answered for 30 s. A host ignores it.
 	Redial func(ctx context.Context) (Signal, error)
 	// SendBuffer bounds the bytes that wait to be sent by a relay, and those that a Client holds until there is a path. At most 512 datagrams wait. When it
 	// is full the oldest are dropped. Default 64 KiB.

@@ -81,8 +81,8 @@
 //
 //	guests                                     HostConfig.MaxGuests 64, MaxConnecting 16; then ErrFull
 //	a path                                     ConnectTime, 20 s; then ErrNoWay, with what was tried. In a restart 8 s, and 3 s for Config.Redial
-//	restarts                                   one at a time of a guest, 0.5 s apart, 5 s after one that found a path; they count as connecting, and
-//	                                           not as further guests. Without the password of a session: ErrUnknown (Unknown)
+//	restarts                                   one at a time of a guest, 0.5 s apart, or up to 30 s while a path answers, 5 s after one that found a path;
+//	                                           they count as connecting, and not as further guests. Without the password of a session: ErrUnknown (Unknown)
 //	a guest that the driver hasn't answered    HalfOpen, 10 s; one whose connection has ended: Idle, 15 s
 //	candidates of one player                   16; more are ignored (TooManyAddrs). Bad ones are ignored (BadCandidates)
 //	addresses that one player's checks come from  48, with the candidates, and signed ones only (TooManyAddrs, Forged)

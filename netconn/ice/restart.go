@@ -20,6 +20,8 @@ const (
 	redialTime   = 3 * time.Second // for another Signal
 	restartTime  = 8 * time.Second // for a path by it
 	restartAgain = 500 * time.Millisecond
+	// restartRarely is the longest pause while a path answers: each is twice the one before.
+	restartRarely = 30 * time.Second
 )
 
 // restartAfter is how long nothing has answered when a restart begins, and restartPause is how long there is no other one after it.
@@ -76,14 +78,14 @@ func (s *session) silence() time.Duration {
 func (c *Client) keep(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	var next time.Duration // when a restart may begin
-	moved, elsewhere := c.whenMoved(), false
+	var next, unhurried time.Duration // when a restart may begin, and one for which the silence is no reason
+	moved, elsewhere, pause := c.whenMoved(), false, restartAgain
 	for {
 		s := c.session()
 		select {
 		case <-ticker.C:
 		case <-moved:
-			moved, elsewhere = c.whenMoved(), true
+			moved, elsewhere, pause, unhurried = c.whenMoved(), true, restartAgain, 0
 		case <-ctx.Done():
 			s.end(context.Cause(ctx))
 			return
@@ -96,13 +98,16 @@ func (c *Client) keep(ctx context.Context) {
 			}
 			continue
 		}
-		if c.cfg.Redial == nil || c.now() < next || !elsewhere && s.silence() < restartAfter {
+		silent := s.silence() >= restartAfter
+		if c.cfg.Redial == nil || c.now() < next || !silent && (!elsewhere || c.now() < unhurried) {
 			continue
 		}
 		err := c.restart(ctx, s)
-		next = c.now() + restartAgain
-		if err == nil {
+		switch next = c.now() + restartAgain; {
+		case err == nil:
 			next, elsewhere = c.now()+restartPause, false
+		case !silent:
+			unhurried, pause = c.now()+pause, min(2*pause, restartRarely)
 		}
 	}
 }

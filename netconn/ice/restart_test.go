@@ -2,8 +2,10 @@ package ice
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,4 +187,33 @@ func TestRestartsAtOnce(t *testing.T) {
 	}
 	require.Equal(t, 2, g.host.Len())
 	join(t, g.host, local())
+}
+
+// TestFailedRestartsBecomeRare: where this machine's addresses have changed, the path still answers, and there is no other Signal, as when the host's room has closed, the
+// guest asks for one ever more seldom, and again when its addresses change again.
+func TestFailedRestartsBecomeRare(t *testing.T) {
+	made := roam(t, "127.0.0.2", "127.0.0.3")
+	restartAfter = 30 * time.Second // the path is not the reason
+	g := newGame(t, HostConfig{Config: local()}, nil)
+	cfg := local()
+	var asked atomic.Int64
+	cfg.Redial = func(context.Context) (Signal, error) {
+		asked.Add(1)
+		return nil, errors.New("no such room")
+	}
+	a, b := wires()
+	c, err := Dial(t.Context(), a, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, g.host.Join(t.Context(), b))
+	require.NoError(t, c.Connected(t.Context()))
+	for _, ip := range []string{"127.0.0.4", "127.0.0.5"} {
+		asked.Store(0)
+		made(1).move(ip)
+		time.Sleep(4 * time.Second)
+		require.Positive(t, asked.Load())
+		require.LessOrEqual(t, asked.Load(), int64(5))
+		path, _ := c.Path()
+		require.NotEqual(t, NoPath, path)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -64,74 +65,89 @@ func (q *queued) LocalAddr() netip.AddrPort       { return netip.MustParseAddrPo
 func (q *queued) SetReadDeadline(time.Time) error { return nil }
 func (q *queued) Close() error                    { return nil }
 
-// TestProbesWithoutEnd: probes that come faster than they are answered, alone or with other datagrams, keep no tick from ending.
+// sifting is both ends' sockets, and what each takes out.
+var sifting = []struct {
+	name   string
+	probe  byte
+	socket func(s udp.Socket) udp.Socket
+}{
+	{"server", probeAsk, Answer},
+	{"client", probeAnswer, func(s udp.Socket) udp.Socket { return &Ladder{wait: readwait.New(), chosen: s, stop: func() {}} }},
+}
+
+// TestProbesWithoutEnd: probes that come faster than they are answered, and answers that come late, alone or with other datagrams, keep no tick from ending.
 func TestProbesWithoutEnd(t *testing.T) {
-	for _, other := range []int{0, 2, 10, 64, 1000} { // one in so many is no probe
-		n := 0
-		q := &queued{next: func() []byte {
-			if n++; other > 0 && n%other == 0 {
-				return []byte("nothing")
+	for _, end := range sifting {
+		for _, other := range []int{0, 2, 10, 64, 1000} { // one in so many is no probe
+			n := 0
+			q := &queued{next: func() []byte {
+				if n++; other > 0 && n%other == 0 {
+					return []byte("nothing")
+				}
+				return newProbe(end.probe)
+			}}
+			const most = 2048
+			d, err := driver.Listen("", driver.Config{Socket: end.socket(q), Link: driver.PlainSalted{}, MaxDatagrams: most})
+			require.NoError(t, err)
+			now := time.Now()
+			for range 10 {
+				before := q.reads
+				now = now.Add(time.Second / 60)
+				d.TickDispatch(now)
+				d.TickFlush(now)
+				require.LessOrEqual(t, q.reads-before, most/64+maxSifted, "%s, %d", end.name, other)
 			}
-			return newProbe(probeAsk)
-		}}
-		const most = 2048
-		d, err := driver.Listen("", driver.Config{Socket: Answer(q), Link: driver.PlainSalted{}, MaxDatagrams: most})
-		require.NoError(t, err)
-		now := time.Now()
-		for range 10 {
-			before := q.reads
-			now = now.Add(time.Second / 60)
-			d.TickDispatch(now)
-			d.TickFlush(now)
-			require.LessOrEqual(t, q.reads-before, most/64+maxProbesRead)
+			require.Equal(t, end.probe == probeAsk, q.answers > 0)
+			require.NoError(t, d.Close())
 		}
-		require.Positive(t, q.answers)
-		require.NoError(t, d.Close())
 	}
 }
 
-// TestProbesTakeNoPlaces: a few probes among what waits leave none of it for the next tick, and all of it as it was.
+// TestProbesTakeNoPlaces: a few probes, or late answers, among what waits leave none of it for the next tick, and all of it as it was.
 func TestProbesTakeNoPlaces(t *testing.T) {
-	for _, lends := range []bool{false, true} {
-		for _, every := range []int{2, 7, 50, 1000} {
-			for _, wait := range []bool{false, true} {
-				n, sent, probes := 0, 0, 0
-				memory := make([]byte, 0, 64*probeBytes)
-				q := &queued{lends: lends, memory: memory, next: func() []byte {
-					if n++; n > 500 {
-						return nil
+	for _, end := range sifting {
+		for _, lends := range []bool{false, true} {
+			for _, every := range []int{2, 7, 50, 64, 1000} {
+				for _, wait := range []bool{false, true} {
+					n, sent, probes := 0, 0, 0
+					q := &queued{lends: lends, memory: make([]byte, 0, 64*probeBytes), next: func() []byte {
+						if n++; n > 500 {
+							return nil
+						}
+						if n%every == 0 {
+							probes++
+							return newProbe(end.probe)
+						}
+						sent++
+						return binary.LittleEndian.AppendUint16(bytes.Repeat([]byte{7}, 20), uint16(sent))
+					}}
+					s := end.socket(q)
+					read := s.TryReadBatch
+					if wait {
+						read = s.ReadBatch
 					}
-					if n%every == 0 {
-						probes++
-						return newProbe(probeAsk)
+					msgs := make([]udp.Message, 64)
+					for i := range msgs {
+						msgs[i].Buf = make([]byte, 1500)
 					}
-					sent++
-					return binary.LittleEndian.AppendUint16(bytes.Repeat([]byte{7}, 20), uint16(sent))
-				}}
-				s := Answer(q)
-				read := s.TryReadBatch
-				if wait {
-					read = s.ReadBatch
-				}
-				msgs := make([]udp.Message, 64)
-				for i := range msgs {
-					msgs[i].Buf = make([]byte, 1500)
-				}
-				came := 0
-				for got := len(msgs); got == len(msgs); {
-					var err error
-					got, err = read(msgs)
-					require.NoError(t, err)
-					for i := range got {
-						came++
-						p := msgs[i].Data()
-						require.Equal(t, bytes.Repeat([]byte{7}, 20), p[:20])
-						require.EqualValues(t, came, binary.LittleEndian.Uint16(p[20:]))
+					came := 0
+					for got := len(msgs); got == len(msgs); {
+						var err error
+						got, err = read(msgs)
+						require.NoError(t, err)
+						for i := range got {
+							came++
+							p := msgs[i].Data()
+							require.Equal(t, bytes.Repeat([]byte{7}, 20), p[:20])
+							require.EqualValues(t, came, binary.LittleEndian.Uint16(p[20:]))
+						}
+					}
+					require.Greater(t, n, 500, "%s, %d: nothing waits any more", end.name, every)
+					require.Equal(t, sent, came)
+					if end.probe == probeAsk {
+						require.Equal(t, probes, q.answers)
 					}
 				}
-				require.Greater(t, n, 500, "nothing waits any more")
-				require.Equal(t, sent, came)
-				require.Equal(t, probes, q.answers)
 			}
 		}
 	}

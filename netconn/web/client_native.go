@@ -15,6 +15,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/quic-go/webtransport-go"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 )
 
 const (
@@ -122,7 +124,7 @@ func (c *Client) close() {
 func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 	conf := tlsConfig(cfg.CertificateHash)
 	if cfg.Way == WebSocket {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerBytes}}
+		client := &http.Client{CheckRedirect: redirects.Check, Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerBytes}}
 		b := &below{}
 		conn, _, err := websocket.Dial(b.trace(ctx), to.String(), &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {

@@ -76,6 +76,7 @@ type Ladder struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	heard atomic.Bool // something came by the chosen way
+	late  sieve       // of answers to probes
 	mover mover
 
 	mu       sync.Mutex
@@ -387,33 +388,14 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// read reads the chosen socket by f. Answers to probes that come late are taken out: the game never sees them, and they don't count as heard.
-func (l *Ladder) read(s udp.Socket, msgs []udp.Message, f func([]udp.Message) (int, error)) (int, error) {
-	for range probeBatches {
-		n, err := f(msgs)
-		left := keep(msgs[:n], func(p []byte) bool { return !isProbe(p, probeAnswer) })
-		if left > 0 && !l.heard.Load() {
-			l.heard.Store(true)
-		}
-		if err = l.mover.noted(l, s, left > 0, err); left > 0 || n == 0 || err != nil {
-			return left, err
-		}
+// sift reads the chosen socket. Answers to probes that come late are taken out: the game never sees them, and they don't count as heard.
+func (l *Ladder) sift(s udp.Socket, msgs []udp.Message, wait bool) (read, left int, err error) {
+	read, err = readOnce(s, msgs, wait)
+	left = keep(msgs[:read], func(p []byte) bool { return !isProbe(p, probeAnswer) })
+	if left > 0 && !l.heard.Load() {
+		l.heard.Store(true)
 	}
-	return 0, nil
-}
-
-// keep moves the messages that f wants to the front, in their order, and the others behind them. It returns the number of those that it wants.
-func keep(msgs []udp.Message, f func(p []byte) bool) (left int) {
-	for i := range msgs {
-		if !f(msgs[i].Data()) {
-			continue
-		}
-		if left < i {
-			msgs[left], msgs[i] = msgs[i], msgs[left]
-		}
-		left++
-	}
-	return left
+	return read, left, l.mover.noted(l, s, left > 0, err)
 }
 
 // TryReadBatch implements udp.Socket.
@@ -422,7 +404,7 @@ func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s == nil {
 		return 0, l.failed()
 	}
-	n, err := l.read(s, msgs, s.TryReadBatch)
+	n, err := l.late.tryRead(l, s, msgs)
 	if n == 0 && err == nil && l.mover.broken(s) {
 		err = l.failed()
 	}
@@ -434,7 +416,7 @@ func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
 	for {
 		s := l.now()
 		if s != nil && !l.mover.broken(s) { // the deadline is its own
-			n, err := l.read(s, msgs, s.ReadBatch)
+			n, err := l.late.read(l, s, msgs)
 			if n > 0 || err != nil && l.now() == s {
 				return n, err
 			}
@@ -538,15 +520,19 @@ func probe(ctx context.Context, ask []byte, server netip.AddrPort, s udp.Socket,
 	for i := range in {
 		in[i].Buf = make([]byte, mailbox.MaxDatagram)
 	}
+	var next time.Time // when it asks again, whatever comes meanwhile
 	for end := time.Now().Add(dialTime); time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return nil, errors.Join(ErrLost, s.Close())
 		}
-		if _, err := s.WriteBatch([]udp.Message{{Buf: ask, Addr: server}}); err != nil && !udp.IsTemporary(err) {
-			return nil, errors.Join(err, s.Close())
-		}
-		if err := s.SetReadDeadline(time.Now().Add(probeInterval)); err != nil {
-			return nil, errors.Join(err, s.Close())
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(probeInterval)
+			if _, err := s.WriteBatch([]udp.Message{{Buf: ask, Addr: server}}); err != nil && !udp.IsTemporary(err) {
+				return nil, errors.Join(err, s.Close())
+			}
+			if err := s.SetReadDeadline(next); err != nil {
+				return nil, errors.Join(err, s.Close())
+			}
 		}
 		n, err := s.ReadBatch(in)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !udp.IsTemporary(err) {
@@ -562,98 +548,4 @@ func probe(ctx context.Context, ask []byte, server netip.AddrPort, s udp.Socket,
 		}
 	}
 	return nil, errors.Join(fmt.Errorf("no probe was answered: %s", hint), s.Close())
-}
-
-// Answer returns a server's UDP socket that answers the probes of DialBest, each with as many bytes as the probe has. One goroutine must do all its reads
-// and writes, as a driver does.
-func Answer(s udp.Socket) udp.Socket { return &answering{Socket: s} }
-
-// answering is a socket of Answer.
-type answering struct {
-	udp.Socket
-	answers []udp.Message
-	probes  int // read since less than a full batch was returned
-}
-
-// maxProbesRead bounds these, and probeBatches what a Ladder reads at once of nothing else: whatever strangers send, a driver's read of all that waits ends.
-const (
-	probeBatches  = 64
-	maxProbesRead = probeBatches * mailbox.BatchSize
-)
-
-// Counters returns those of the socket.
-func (a *answering) Counters() udp.Counters {
-	c, _ := udp.CountersOf(a.Socket)
-	return c
-}
-
-// SendsWhole is for the function of that name.
-func (a *answering) SendsWhole() bool { return udp.SendsWhole(a.Socket) }
-
-// TryReadBatch implements udp.Socket. Who reads takes less than a full batch for all that waits, so what waits has the places of probes.
-func (a *answering) TryReadBatch(msgs []udp.Message) (n int, err error) {
-	for {
-		room := msgs[n:]
-		read, err := a.Socket.TryReadBatch(room)
-		left := a.answer(room[:read])
-		a.probes += read - left
-		if n += left; n == len(msgs) {
-			return n, err
-		}
-		if read < len(room) || err != nil || a.probes >= maxProbesRead {
-			a.probes = 0
-			return n, err
-		}
-		own(msgs[:n])
-	}
-}
-
-// own copies what was read into the messages' own memory, for another read.
-func own(msgs []udp.Message) {
-	for i := range msgs {
-		m := &msgs[i]
-		if p := m.Data(); len(p) > 0 && &p[0] != &m.Buf[0] {
-			m.Lend(m.Buf[:copy(m.Buf, p)])
-		}
-	}
-}
-
-// ReadBatch implements udp.Socket.
-func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
-	for {
-		n, err := a.Socket.ReadBatch(msgs)
-		left := a.answer(msgs[:n])
-		if left > 0 && left < n && n == len(msgs) && err == nil {
-			own(msgs[:left])
-			n, err = a.TryReadBatch(msgs[left:])
-			return left + n, err
-		}
-		if left > 0 || n == 0 || err != nil {
-			return left, err
-		}
-	}
-}
-
-// answer takes probes out, and answers them. Who reads sees the others, in order.
-func (a *answering) answer(msgs []udp.Message) (left int) {
-	left = keep(msgs, func(p []byte) bool { return !isProbe(p, probeAsk) })
-	a.answers = a.answers[:0]
-	for i := range msgs[left:] {
-		p := msgs[left+i].Data()
-		a.answers = append(a.answers, udp.Message{Buf: answerTo(p[:0], p), Addr: msgs[left+i].Addr})
-	}
-	for rest := a.answers; len(rest) > 0; {
-		n, err := a.Socket.WriteBatch(rest)
-		if rest = rest[n:]; len(rest) > 0 && (err != nil || n == 0) {
-			rest = rest[1:] // lost as any datagram
-		}
-	}
-	return left
-}
-
-// answerTo appends the answer to a probe.
-func answerTo(b, ask []byte) []byte {
-	b = append(b, ask...)
-	b[0] = probeAnswer
-	return b
 }

@@ -3,6 +3,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -582,4 +584,48 @@ func TestLateAnswers(t *testing.T) {
 	require.Equal(t, 2, n)
 	require.Equal(t, "one two", string(in[0].Data())+" "+string(in[1].Data()))
 	require.True(t, l.heard.Load())
+}
+
+// TestProbesKeepTheirPace: who sends a client that asks something else, and as fast as he can, has it ask no more often.
+func TestProbesKeepTheirPace(t *testing.T) {
+	s, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	var probes, sent atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var p [2000]byte
+		_, to, err := s.ReadFromUDPAddrPort(p[:])
+		if err != nil {
+			return
+		}
+		probes.Add(1)
+		flood := make(chan struct{})
+		go func() {
+			defer close(flood)
+			for {
+				if _, err := s.WriteToUDPAddrPort([]byte{1}, to); err != nil {
+					return
+				}
+				sent.Add(1)
+				time.Sleep(50 * time.Microsecond)
+			}
+		}()
+		for err == nil {
+			if _, _, err = s.ReadFromUDPAddrPort(p[:]); err == nil {
+				probes.Add(1)
+			}
+		}
+		<-flood
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	l, err := DialBest(ctx, LadderConfig{UDP: s.LocalAddr().(*net.UDPAddr).AddrPort()})
+	require.NoError(t, err)
+	time.Sleep(2 * time.Second)
+	stop()
+	require.NoError(t, l.Close())
+	require.NoError(t, s.Close())
+	<-done
+	t.Logf("%d datagrams of a byte had it send %d probes", sent.Load(), probes.Load())
+	require.LessOrEqual(t, probes.Load(), int64(2*time.Second/probeInterval)+5)
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -941,4 +943,21 @@ func TestProbesLeaveLittle(t *testing.T) {
 		require.LessOrEqual(t, waiting, (maxProbes+1)*probeBytes)
 		require.False(t, p.answered.Load())
 	}
+}
+
+// TestRedirectsEnd: a server that sends a WebSocket's request elsewhere again and again is asked a few times.
+func TestRedirectsEnd(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+	}))
+	defer s.Close()
+	c, err := Dial(t.Context(), s.URL, DialConfig{Way: WebSocket})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.ReadBatch(make([]udp.Message, 1))
+	require.ErrorIs(t, err, ErrNoSession)
+	require.ErrorContains(t, err, "elsewhere")
+	require.LessOrEqual(t, asked.Load(), int64(redirects.Most))
 }

@@ -26,9 +26,9 @@ type RedialConfig struct {
 	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
 	// sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
-	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, and each connection that
-	// ends, or that another one replaces though packets arrived on it, within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
-	// longer. At most a day; a MaxPause below Pause is an error.
+	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, each dial whose ends don't
+	// understand each other, and each connection that ends, or that another one replaces though packets arrived on it, within MaxPause of joining, it doubles,
+	// up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is longer. At most a day; a MaxPause below Pause is an error.
 	Pause, MaxPause time.Duration
 	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
 	// error. Default: driver.ErrBanned, ErrVersion, ErrKicked and ErrReplaced, ErrLeft, and wrong settings, which are netconn.ErrConfig,
@@ -214,7 +214,7 @@ func (r *Redialer) lookAtDial() {
 		if admitted && r.cfg.GiveUp(why) && r.conn.driver != nil {
 			r.conn.end() // it was the connection already
 		}
-		r.failed(why, had || errors.Is(why, driver.ErrDenied))
+		r.failed(why, had || errors.Is(why, driver.ErrDenied) || broke(why))
 		if answered && errors.Is(why, driver.ErrNoAnswer) {
 			r.at = r.now // a server has given it up, as when this machine slept
 		}
@@ -349,6 +349,12 @@ func (r *Redialer) again(why error, slower bool) {
 }
 
 func (r *Redialer) slower() time.Duration { return min(max(2*r.pause, r.cfg.Pause), r.cfg.MaxPause) }
+
+// broke reports whether a connection ended because its ends don't understand each other: then a dial soon after is of no use either.
+func broke(why error) bool {
+	var e *endError
+	return errors.As(why, &e) && (e.result.Code == netconn.PeerBroke || e.result.Code == netconn.WeBroke)
+}
 
 // end closes the driver of a connection or dial that has ended, and returns the reason.
 func (d *dialed) end() error {

@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
@@ -22,6 +23,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -453,7 +455,11 @@ func (p *peer) Receive(ctx context.Context) (ice.Message, error) {
 
 // dial connects by WebSocket.
 func dial(ctx context.Context, client *http.Client, url string, header http.Header) (*websocket.Conn, error) {
-	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled})
+	bounded := *cmp.Or(client, http.DefaultClient)
+	if bounded.CheckRedirect == nil {
+		bounded.CheckRedirect = redirects.Check
+	}
+	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: &bounded, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled})
 	if err == nil {
 		conn.SetReadLimit(2 * maxMessage)
 		return conn, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/ice"
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -283,4 +284,20 @@ func TestRendezvousDrops(t *testing.T) {
 	require.Error(t, room.Serve(ctx, h))
 	require.Greater(t, asked.Load(), int64(1), "it comes back")
 	require.LessOrEqual(t, asked.Load(), int64(4))
+}
+
+// TestRedirectsEnd: a service that sends requests elsewhere again and again is asked a few times.
+func TestRedirectsEnd(t *testing.T) {
+	for _, client := range []*http.Client{nil, {}} {
+		var asked atomic.Int64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			http.Redirect(w, r, "/", http.StatusFound)
+		}))
+		_, err := Open(t.Context(), RoomConfig{URL: s.URL, HTTP: client})
+		require.ErrorContains(t, err, "elsewhere")
+		require.LessOrEqual(t, asked.Load(), int64(redirects.Most))
+		http.DefaultClient.CloseIdleConnections()
+		s.Close()
+	}
 }
