@@ -40,7 +40,7 @@ func workOfShapes(e *env) figure {
 	}
 	e.notef("small bunches: %.0f ns a byte", ordinary)
 	most := 0.0
-	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), openings, halves, gapsOfPackets, lateSymbols} {
+	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), farAhead(1024), farAhead(16384), openings, halves, gapsOfPackets, lateSymbols} {
 		ns, err := s.perByte(e)
 		if err != nil {
 			return broken("%s: %v", s.name, err)
@@ -139,6 +139,35 @@ func newestFlood(window int) labor {
 			}
 			id += 64
 			list = append(list, lie{bunch.Header{ChIndex: 1, Name: dataName, Bits: w.Len()}, w.Bytes()})
+		}
+		return list
+	}
+	return s
+}
+
+// farAhead opens a channel, sends its Ordered queue the last message of its window, and closes it, again and again.
+func farAhead(window int) labor {
+	var reg message.Registry
+	reg.Add("signal", func() message.Message { return signal{} })
+	s := labor{name: "one message far ahead", packets: 200, get: func(ch *channel.Channel) channel.Handler {
+		if ch.Index() == 0 {
+			return channel.Nop{}
+		}
+		return message.Attach(message.New(message.Config{Mode: message.Ordered, Kinds: &reg, Window: window}))
+	}}
+	s.fill = func(l *liar, i int) (list []lie) {
+		for k := range 25 {
+			index := indexAt(i, 25, k)
+			b := l.open(index, dataName, []byte{0, 0})
+			b.Bits = 8 // no message
+			w := bitio.NewWriter(make([]byte, 100))
+			w.WriteBool(false)
+			w.WriteInt(1, 65)
+			w.WriteUint16(uint16(window - 1))
+			w.WriteUint8(0)
+			end := l.at(index, dataName, l.chInit+2, nil)
+			end.Close = true
+			list = append(list, b, lie{bunch.Header{ChIndex: index, Name: dataName, Bits: w.Len()}, w.Bytes()}, end)
 		}
 		return list
 	}

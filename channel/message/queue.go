@@ -147,7 +147,7 @@ type Counters struct {
 // Queue is both directions of one end. Not safe for concurrent use.
 //
 // Invariant: oldest <= next <= oldest+Window; unless the mode is Unordered, messages oldest..next-1 wait at out[id%len(out)]. In Ordered queues in has
-// those from recvNext on that have come at in[id%len(in)].
+// those from recvNext on that have come at in[id%len(in)], and far has those that were beyond it.
 // recvNext+Window is the peer's credit: confirmed <= told <= recvNext+Window.
 type Queue struct {
 	Counters Counters
@@ -165,6 +165,7 @@ type Queue struct {
 	outBytes     int
 
 	in              []incoming
+	far             map[int64]incoming
 	recvNext        int64      // Ordered: next to deliver; Sequenced: one after the newest
 	waiting         int        // messages in it
 	ready           []incoming // Unordered and Sequenced: a ring whose size is a power of two, or 0

@@ -91,7 +91,7 @@ func (q *Queue) take(id int64, in incoming) error {
 	case id >= q.recvNext+int64(q.cfg.Window):
 		in.kind.Free(in.m)
 		return ErrWindow
-	case id < q.recvNext || id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:
+	case id < q.recvNext || q.has(id):
 		q.Counters.Duplicate++
 		in.kind.Free(in.m)
 		return nil
@@ -103,7 +103,11 @@ func (q *Queue) take(id int64, in incoming) error {
 		in.kind.Free(in.m)
 		return channel.ErrMemory
 	}
-	*q.inAt(id) = in
+	if id < q.recvNext+int64(len(q.in)) {
+		*q.inAt(id) = in
+	} else {
+		q.far[id] = in
+	}
 	q.inBits += int(in.bits)
 	q.waiting++
 	return nil
@@ -125,13 +129,54 @@ func (q *Queue) holdInTurn(id int64, n int) bool {
 
 func (q *Queue) inAt(id int64) *incoming { return &q.in[id&int64(len(q.in)-1)] }
 
+// has reports whether a message from recvNext on waits.
+func (q *Queue) has(id int64) bool {
+	if id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil {
+		return true
+	}
+	_, is := q.far[id]
+	return is
+}
+
+// turn takes the message at recvNext, if it has come.
+func (q *Queue) turn() (in incoming, ok bool) {
+	if len(q.in) > 0 {
+		if at := q.inAt(q.recvNext); at.m != nil {
+			in, *at = *at, incoming{}
+			return in, true
+		}
+	}
+	if in, ok = q.far[q.recvNext]; ok {
+		if delete(q.far, q.recvNext); len(q.far) == 0 {
+			q.far = nil
+		}
+		if q.memory != nil {
+			q.memory.Release(farCost)
+		}
+	}
+	return in, ok
+}
+
+// thin is how many places of the ring there may be for each message that waits, and for leastRing more. Otherwise one that is far ahead would have a large ring made, on a channel
+// after the other.
+const thin = 4
+
 // growIn makes room for a message of the window, and reports whether there is.
 func (q *Queue) growIn(id int64) bool {
 	n := max(len(q.in), q.leastRing())
 	for int64(n) <= id-q.recvNext {
 		n *= 2
 	}
-	if n == len(q.in) {
+	switch {
+	case n == len(q.in):
+		return true
+	case n > thin*(q.waiting+leastRing):
+		if !q.holdWaiting(farCost, 0) {
+			return false
+		}
+		if q.far == nil {
+			q.far = map[int64]incoming{}
+		}
 		return true
 	}
 	if more := n - max(len(q.in), q.leastRing()); more > 0 && !q.holdWaiting(more*incomingSize, 0) {
@@ -194,11 +239,10 @@ func (q *Queue) growReady() bool {
 // makes room for more of the peer's messages; the next Write tells the peer, so both ends must call Write.
 func (q *Queue) Receive() (Message, *Kind) {
 	if q.cfg.Mode == Ordered {
-		if len(q.in) == 0 || q.inAt(q.recvNext).m == nil {
+		in, ok := q.turn()
+		if !ok {
 			return nil, nil
 		}
-		in := *q.inAt(q.recvNext)
-		*q.inAt(q.recvNext) = incoming{}
 		q.recvNext++
 		q.waiting--
 		q.received(&in)
