@@ -38,6 +38,7 @@ type Conn struct {
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
 	leaves    bool // it existed when the driver was shut down
+	displaced bool // another client, or the same anew, has connected from its address: it hasn't left by itself
 	parted    bool // it had ended in a tick, at partedAt; see parts
 	partedAt  time.Duration
 

@@ -45,7 +45,7 @@ var (
 var (
 	// ErrKicked: the server's game removed this player.
 	ErrKicked = control.ErrKicked
-	// ErrReplaced: the same client has connected again. See Netcode.TakeOver and package session.
+	// ErrReplaced: the same client has connected again, or, at a server, another one from its address. See Netcode.TakeOver and package session.
 	ErrReplaced = control.ErrReplaced
 )
 
@@ -130,7 +130,11 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	case r.Code == netconn.ClosedByPeer:
 		r.Err = control.Refused(cmp.Or(c.saidReason(), noReason))
 	}
-	if r.Err == nil && (r.Code == netconn.ClosedByUs) == (c.driver.server != nil) { // the server's words, at either end
+	switch {
+	case r.Err != nil:
+	case c.displaced && r.Code == netconn.ClosedByPeer:
+		r.Err = ErrReplaced
+	case (r.Code == netconn.ClosedByUs) == (c.driver.server != nil): // the server's words, at either end
 		r.Err = control.Ended(r.Reason)
 	}
 	return r

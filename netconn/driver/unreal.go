@@ -42,6 +42,8 @@ type unrealServer struct {
 	byAddr    map[netip.AddrPort]*unrealPeer
 	byCookie  map[handshake.Cookie]*unrealPeer
 	places    addrgroup.Limit // of addresses, for connections
+	lately    addrgroup.Limit // of addresses, for connections that begin within a second
+	second    time.Duration   // when that began
 	turned    addrgroup.Limit // of addresses, for connections that are there to be refused
 	refused   int             // connections that are there to be refused
 	at        time.Duration
@@ -60,6 +62,9 @@ const (
 	maxRefused = 32
 	// maxRefusedPerAddr bounds those of one address.
 	maxRefusedPerAddr = 2
+	// minBegunPerAddr is how many connections of one address may begin in a second at least. A client that begins anew at its port ends its former connection, so that places don't
+	// bound that.
+	minBegunPerAddr = 64
 )
 
 // errTooMany refuses a client whose address has as many connections as it may.
@@ -67,7 +72,7 @@ var errTooMany = fmt.Errorf("%w: too many connections from this address", ErrFul
 
 func (l PlainUnreal) server(d *Driver) serverLink {
 	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{},
-		places: addrgroup.NewLimit(d.cfg.maxPerAddr), turned: addrgroup.NewLimit(maxRefusedPerAddr)}
+		places: addrgroup.NewLimit(d.cfg.maxPerAddr), turned: addrgroup.NewLimit(maxRefusedPerAddr), lately: d.begunPerAddr()}
 	s.handshake, d.err = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
 	return s
 }
@@ -148,7 +153,12 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 	if s.byCookie[a.Cookie] != nil {
 		return true // its answer was lost
 	}
+	if !s.mayBegin(from.Addr()) {
+		s.d.Counters.NoRoom++
+		return false // it asks again in a second
+	}
 	if old := s.byAddr[from]; old != nil {
+		old.conn.displaced = true
 		old.conn.LinkClosed(s.at, "the client connected again")
 		s.drop(old)
 	}
@@ -177,6 +187,26 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		s.refused++
 	}
 	p.conn.start()
+	return true
+}
+
+// begunPerAddr allows as many connections of an address to begin as it may have.
+func (d *Driver) begunPerAddr() addrgroup.Limit {
+	if d.cfg.maxPerAddr < 0 {
+		return addrgroup.NewLimit(-1)
+	}
+	return addrgroup.NewLimit(max(minBegunPerAddr, d.cfg.maxPerAddr))
+}
+
+// mayBegin reports whether one more connection of an address may begin in this second.
+func (s *unrealServer) mayBegin(a netip.Addr) bool {
+	if s.at-s.second >= time.Second {
+		s.lately, s.second = s.d.begunPerAddr(), s.at
+	}
+	if !s.lately.Room(a) {
+		return false
+	}
+	s.lately.Add(a)
 	return true
 }
 

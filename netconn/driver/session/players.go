@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
@@ -167,6 +168,9 @@ func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 		return // it never joined, was refused, or was replaced
 	}
 	delete(s.byConn, c)
+	if c.Closing() && r.Code != netconn.ClosedByUs { // the game has ended it, whatever its client has this end fail with meanwhile
+		r.Code, r.Err = netconn.ClosedByUs, control.Ended(r.Reason)
+	}
 	e.conn, e.ended = nil, r
 	if e.id == "" || !s.cfg.Keeps(r) {
 		s.gone(e)
