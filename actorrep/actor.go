@@ -29,7 +29,8 @@ func (r Role) String() string {
 	return [...]string{"none", "simulated proxy", "autonomous proxy", "authority"}[r&3]
 }
 
-// Base makes a struct an actor. Embed it by value. Don't copy the struct once the actor is spawned.
+// Base makes a struct an actor. Embed it by value. Don't copy the struct once the actor is spawned, and don't
+// assign to the whole of it, as in *p = Player{}: that wipes Base, and the next Step panics. Set its fields.
 //
 // SetOwner, SetPriority and what else sets how an actor is replicated are for the server. A client may call them, and nothing comes of it.
 //

@@ -47,7 +47,8 @@ const (
 )
 
 // Overflow says what happens to a reliable call when the actor's channel is full. It is full when as many of its bunches
-// are unacked as netconn.Protocol.ReliableBuffer allows, 1024 by default.
+// are unacked as netconn.Protocol.ReliableBuffer allows, 1024 by default. A server's calls wait for its Step besides: of an actor MaxWaitingCalls are taken
+// for a connection between two Steps, then Call returns ErrFull, unless Coalesce or DropOldest make room.
 type Overflow uint8
 
 // The policies. At most MaxWaitingCalls calls of an actor wait.

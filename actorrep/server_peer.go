@@ -124,7 +124,8 @@ func (w *World) addPeer(p *Peer) {
 }
 
 // RemoveConn ends the replication to a connection. The actors it owned have no owner then. It does nothing for nil, so that Closed may pass what the game
-// keeps for a connection that never joined.
+// keeps for a connection that never joined. Of a connection that goes on the client isn't told: it keeps its actors as they are, its calls don't run, and its World
+// can't be added again. So close the connection, or leave it in the world and set what it sees.
 func (w *World) RemoveConn(p *Peer) {
 	if p == nil {
 		return

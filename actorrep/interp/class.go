@@ -57,8 +57,11 @@ func (c *class) hit(p *Past, dst []rewind.Capsule) []rewind.Capsule {
 
 // At writes the interpolated fields of an actor, as they are to be drawn in this frame, into a struct of the game's own.
 // It leaves the other fields of into alone. It returns false when they are the actor's current values: for an actor
-// predicted by this end's player, one that was torn off, and on a server.
+// predicted by this end's player, one that was torn off, and on a server; and when a is nil, as before the actor has appeared: then into is left alone.
 func (c *Class[A]) At(a, into A) bool {
+	if none(a) {
+		return false
+	}
 	if !c.in.ticked && !c.in.world.IsServer() {
 		c.in.forgotten(c.in.tracks[baseOf(a)])
 	}
@@ -79,6 +82,12 @@ func (c *Class[A]) At(a, into A) bool {
 	return true
 }
 
+// none reports a nil pointer, as a game has for its own actor before that has appeared.
+func none[A actorrep.Actor](a A) bool {
+	var none A
+	return any(a) == any(none)
+}
+
 // shown is the actor's past values, or nil when its current values are drawn.
 func (c *Class[A]) shown(a A) *track {
 	t := c.in.tracks[baseOf(a)]
@@ -90,6 +99,9 @@ func (c *Class[A]) shown(a A) *track {
 
 // Time is the server time that At shows for an actor in this frame; ok is false when At shows its current values.
 func (c *Class[A]) Time(a A) (at time.Duration, ok bool) {
+	if none(a) {
+		return 0, false
+	}
 	t := c.shown(a)
 	if t == nil {
 		return 0, false

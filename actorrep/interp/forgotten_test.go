@@ -81,3 +81,18 @@ func TestForgottenTickIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyYet: a game's own actor is nil until it has appeared, and nothing is drawn of it.
+func TestNobodyYet(t *testing.T) {
+	w := actorrep.NewClient(actorrep.Config{})
+	require.NoError(t, w.Register("Spark", (*spark)(nil)))
+	in, err := New(w, Config{})
+	require.NoError(t, err)
+	c, err := Register(in, ClassConfig[*spark]{})
+	require.NoError(t, err)
+	seen := spark{X: 7}
+	require.False(t, c.At(nil, &seen))
+	require.EqualValues(t, 7, seen.X)
+	_, ok := c.Time(nil)
+	require.False(t, ok)
+}

@@ -12,7 +12,7 @@ func name(names []string, typ string, v uint8) string {
 
 var denyNames = []string{
 	DenyVersion:  "its Config, Protocol or version differs from the host's",
-	DenyTooOld:   "the turns that it needs have left the log, and there is no snapshot",
+	DenyTooOld:   "the host lacks the turns that it needs, as when they have left the log or it is the host of another game, and has no snapshot",
 	DenyAhead:    "it has executed more turns than the host has",
 	DenyDropped:  "Host.Drop was called",
 	DenyStale:    "the session is over, or the player has begun a later one; give the next a higher number",

@@ -9,7 +9,8 @@ import (
 )
 
 // OnChannel is a Transport over a channel of a connection, and the channel's handler. It sends packets in unreliable
-// bunches, since lockstep itself repeats what isn't acked.
+// bunches, since lockstep itself repeats what isn't acked. When its connection has ended it may be given a channel of the next one, and the Peer goes on
+// without a new session, once the host's end has called Connect with the new channel's: so no command is lost.
 type OnChannel struct {
 	// Received gets each packet; hand it to Host.Receive or Peer.Receive. p is valid until it returns. It may be set after the channel was opened; without it the
 	// connection ends when a packet comes.

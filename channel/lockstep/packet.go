@@ -29,7 +29,7 @@ type DenyReason uint8
 const (
 	// DenyVersion: the peer's Config, Protocol or wire version differs from the host's.
 	DenyVersion DenyReason = 1
-	// DenyTooOld: the turns the peer needs are no longer in the log, and there is no snapshot.
+	// DenyTooOld: the turns the peer needs are no longer in the log, or it has those of a Generation that the host doesn't know, and there is no snapshot.
 	DenyTooOld DenyReason = 2
 	// DenyAhead: the peer has executed more turns than the host has.
 	DenyAhead DenyReason = 3

@@ -92,6 +92,8 @@ type Peer struct {
 
 	nextSend  time.Duration
 	bandwidth bandwidth
+	kept      kept // while untaken
+	untaken   bool
 	news      bool // something to send at once
 	unsaid    int  // bytes of the stream received since the last packet
 	stamp     uint16
@@ -101,6 +103,9 @@ type Peer struct {
 	packet    []byte
 	stats     PeerStats
 }
+
+// kept is what the game's state is, while it isn't that of the session: before the host's answer, and before its snapshot is taken.
+type kept struct{ turn, generation int64 }
 
 // NewPeer returns a Peer. Its first Tick asks the host for a session.
 func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
@@ -122,6 +127,8 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		data:      make([]byte, slots*cfg.MaxInput),
 		packet:    make([]byte, 0, cfg.MaxPacket),
 		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
+		untaken:   true,
+		kept:      kept{cfg.Have, cfg.Generation},
 		doubted:   -1,
 		nextSend:  longAgo,
 		bandwidth: bandwidth{next: longAgo},
@@ -138,8 +145,14 @@ func (p *Peer) Err() error { return p.err }
 // Reason is why the host denied the session; 0 when it didn't.
 func (p *Peer) Reason() DenyReason { return p.reason }
 
-// Turn is the number of turns executed, counted from the game's first.
-func (p *Peer) Turn() int64 { return p.next }
+// Turn is the number of turns that the game's state has executed, counted from the game's first: PeerConfig.Have until the host has answered, and until
+// TakeSnapshot has returned a snapshot the number before it. Give it to the PeerConfig of the next session, as Have.
+func (p *Peer) Turn() int64 {
+	if p.untaken {
+		return p.kept.turn
+	}
+	return p.next
+}
 
 // Delay is the input delay in turns.
 func (p *Peer) Delay() int { return p.delay }
@@ -174,7 +187,8 @@ func (p *Peer) LastHeard() time.Duration {
 // Stats returns the counts so far.
 func (p *Peer) Stats() PeerStats { return p.stats }
 
-// Submit adds a command. The next Done seals it, and all execute it Delay turns later. cmd is copied. Errors: ErrInactive,
+// Submit adds a command. The next Done seals it, and all execute it Delay turns later; when the session ends before the host has it, nobody
+// does, and nobody is told: compare with this player's in Turn.Commands. cmd is copied. Errors: ErrInactive,
 // ErrEmptyCommand, ErrInputFull.
 func (p *Peer) Submit(cmd []byte) error {
 	switch {
@@ -197,7 +211,7 @@ func (p *Peer) TakeSnapshot() (turn int64, data []byte, ok bool) {
 		return 0, nil, false
 	}
 	data = p.snapshot
-	p.snapshot, p.state = nil, Running
+	p.snapshot, p.state, p.untaken = nil, Running, false
 	return p.welcome.start, data, true
 }
 

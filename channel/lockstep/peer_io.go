@@ -101,6 +101,10 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	for i := range p.early {
 		p.early[i].data = p.early[i].data[:0]
 	}
+	if !p.untaken {
+		p.kept = kept{p.next, p.welcome.generation}
+	}
+	p.untaken = w.snapshot > 0
 	p.welcome, p.state = w, Running
 	if w.snapshot > 0 {
 		p.state = Loading

@@ -22,14 +22,14 @@ type Resume struct {
 // remaining players the one that has executed the most turns should be host: a player ahead of the host gets its State.
 // Call Resume between Done and Next.
 func (p *Peer) Resume() Resume {
-	return Resume{Turn: p.next, Delay: p.delay, Active: p.active, Generation: p.Generation()}
+	return Resume{Turn: p.Turn(), Delay: p.delay, Active: p.active, Generation: p.Generation()}
 }
 
-// Generation identifies this Peer's host: how many hosts the game had before, and, by its Secret, which of several that
+// Generation identifies the host of Turn's turns: how many hosts the game had before, and, by its Secret, which of several that
 // took over at once. Give it to the PeerConfig of the next session.
 func (p *Peer) Generation() int64 {
-	if p.welcome.generation == 0 {
-		return p.cfg.Generation // nothing has come of the host
+	if p.untaken {
+		return p.kept.generation
 	}
 	return p.welcome.generation
 }
