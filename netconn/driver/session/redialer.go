@@ -18,13 +18,15 @@ import (
 type RedialConfig struct {
 	// Dial begins a dial, for example with driver.Dial. Each one needs a fresh token and, if actors are replicated, a World of its own. The
 	// driver's Joined and Closed callbacks are called as usual. Return a nil driver and a nil error while the token isn't there yet: Dial is
-	// called again in the next tick. An error counts as a failed dial. Give both ends the same Timeout and LoginTimeout: by its own the client knows for how long
-	// the server waits while it loads a level. A token of several servers begins with the player's own: while there is a connection, a dial that nobody has answered
-	// ends after 5 s, before it comes to the others if the token's Timeout is that or more. Required.
+	// called again in the next tick. An error counts as a failed dial. Give both ends the same LoginTimeout, no longer than the server's Timeout: by its
+	// own the client knows for how long the server waits while it loads a level. Give the client a longer Timeout than the server: one that times out first, as when
+	// the server stands still or only the way back is dark, says so, and the server takes that for leaving: the player is gone. A token of several servers begins
+	// with the player's own: while there is a connection, a dial that nobody has answered ends after 5 s, before it comes to the others if the token's Timeout is that
+	// or more. Required.
 	Dial func() (*driver.Driver, error)
 	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
-	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
-	// sends at 10 Hz or more survives a change of networks within a second. At most a day.
+	// is three times the longest time between two packets of the last seconds, if that is longer; a silence in which nobody answers a dial doesn't count.
+	// Default 300 ms: a game that sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
 	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, each dial whose ends don't
 	// understand each other, and each connection that ends, or that another one replaces though packets arrived on it, within MaxPause of joining, it doubles,
@@ -41,15 +43,17 @@ type RedialConfig struct {
 // Redialer is a client that dials again when its connection is silent or has ended. Call its TickDispatch and TickFlush like those of a
 // driver. Use it in one goroutine.
 type Redialer struct {
-	cfg   RedialConfig
-	tick  time.Time     // time of the last tick
-	now   time.Duration // since the first tick; never goes back
-	conn  dialed        // the connection that joined last; zero after its end
-	next  dialed        // the dial in progress
-	gaps  silence.Gaps  // between packets that arrive on conn
-	began time.Duration // when next began
-	heard time.Duration // when something arrived for next, or it began
-	in    uint64        // datagrams that had arrived for next by then
+	cfg    RedialConfig
+	tick   time.Time     // time of the last tick
+	now    time.Duration // since the first tick; never goes back
+	conn   dialed        // the connection that joined last; zero after its end
+	next   dialed        // the dial in progress
+	parked []dialed      // former connections that are dead, and aren't closed yet
+	unsure time.Duration // when the server hadn't acked conn's Join, while some are parked
+	gaps   silence.Gaps  // between packets that arrive on conn
+	began  time.Duration // when next began
+	heard  time.Duration // when something arrived for next, or it began
+	in     uint64        // datagrams that had arrived for next by then
 	// answered: a dial beside conn came so far that the server may have let it replace conn.
 	answered bool
 	since    time.Duration // when conn joined
@@ -142,6 +146,9 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
+	if r.next.driver != nil && r.next.driver.Counters.DatagramsIn == 0 && r.conn.driver != nil && r.silent() && r.now-r.began >= answerTime+r.conn.conn.RTT() {
+		r.gaps.Dark() // where packets are rare a dial is answered
+	}
 	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.conn.driver != nil || slept) && !r.loads() {
 		r.next.end() // the server may have given it up without this machine hearing of that, as when it slept
 	}
@@ -161,10 +168,16 @@ func (r *Redialer) TickDispatch(now time.Time) {
 		r.switching = false
 		r.next.end() // the server has given it up, and knows the connection
 	}
+	if r.switching && len(r.parked) < maxParked && r.conn.driver != nil && !r.conn.ended() && !r.next.ended() && min(r.conn.conn.Silence(), r.next.conn.Silence()) >= sleepTime {
+		r.park()
+	}
 	r.answered = r.conn.driver != nil && (r.answered || r.next.conn != nil)
 	if r.err == nil {
 		r.lookAtDial()
 		r.lookAtConn()
+	}
+	if len(r.parked) > 0 && r.known() {
+		r.unpark()
 	}
 	if r.err == nil && r.next.driver == nil && r.wants() {
 		r.dial()
@@ -174,6 +187,9 @@ func (r *Redialer) TickDispatch(now time.Time) {
 // sleepTime is how long after the last tick, or the last datagram of its connection, a dial in progress is of no use, since the server has given it up: a page in the background
 // ticks once a minute. Where there is no connection at all the link has its own times: it may go on to the token's next server, while the player of a connection is kept by the first.
 const sleepTime = 5 * time.Second
+
+// answerTime, and a round trip, is how long a dial is answered in on a path that isn't dark.
+const answerTime = 100 * time.Millisecond
 
 // ackTime, and two round trips, is how long after its ack of a Join a server may say that it had given up the login by then: it acks what comes while it lingers, too.
 const ackTime = 300 * time.Millisecond
@@ -281,7 +297,42 @@ func (r *Redialer) joined() {
 		}
 		r.conn.end()
 	}
+	r.take()
+}
+
+// park has the dial that has joined be the connection though the server hasn't acked that, since both are dead, so that another dial begins. The former connection is
+// closed once the server knows another: by its last words the server might take the player for one who leaves.
+func (r *Redialer) park() {
+	r.parked = append(r.parked, r.conn)
+	r.take()
+}
+
+// maxParked bounds them. One more dial waits until the server knows a connection, or this end has timed out.
+const maxParked = 4
+
+// take has the dial be the connection.
+func (r *Redialer) take() {
 	r.conn, r.next, r.gaps, r.since, r.switching, r.answered = r.next, dialed{}, silence.Gaps{}, r.now, false, false
+}
+
+// known reports whether the server has acked the connection's Join, and hasn't said that it had given up the login by then.
+func (r *Redialer) known() bool {
+	if r.conn.driver == nil || r.switching {
+		return false
+	}
+	if ch := r.conn.conn.Channel(0); ch == nil || ch.NumOutRec() > 0 {
+		r.unsure = r.now
+	}
+	return r.now-max(r.unsure, r.since) >= ackTime+2*r.conn.conn.RTT() && r.conn.conn.Silence() < ackTime
+}
+
+// unpark closes what is parked.
+func (r *Redialer) unpark() {
+	parked := r.parked
+	r.parked = nil // what Closed calls may close the Redialer
+	for i := range parked {
+		parked[i].end()
+	}
 }
 
 // slow has the next dial come later where one has replaced a young connection that was alive: that packets are rare must become known.
@@ -329,6 +380,7 @@ func (r *Redialer) failed(why error, slower bool) {
 		if r.drop(); r.conn.driver != nil {
 			r.conn.end()
 		}
+		r.unpark()
 		r.err = why
 		return
 	}
@@ -405,5 +457,6 @@ func (r *Redialer) Close() error {
 		}
 		*d = dialed{}
 	}
+	r.unpark()
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ type Gaps struct {
 	silence        time.Duration
 	before, latest time.Duration // longest gap in the previous gapTime, and in the current one
 	until          time.Duration
+	dark           bool // the present silence is no gap
 }
 
 const (
@@ -23,10 +24,16 @@ func (g *Gaps) Note(now, silence time.Duration) {
 		g.before, g.latest, g.until = g.latest, 0, now+gapTime
 	}
 	if silence < g.silence {
-		g.latest = max(g.latest, g.silence)
+		if !g.dark {
+			g.latest = max(g.latest, g.silence)
+		}
+		g.dark = false
 	}
 	g.silence = silence
 }
+
+// Dark says that the present silence is that of a path that is dark, so that packets aren't rare because of it.
+func (g *Gaps) Dark() { g.dark = true }
 
 // Died reports whether a silence is at least as long as least, and as three times the longest gap.
 func (g *Gaps) Died(silence, least time.Duration) bool {

@@ -1,0 +1,100 @@
+package session_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestAnotherNetworkAfterADarkness: a darkness doesn't make packets rare: who has another address soon after it is back as soon as at other times.
+func TestAnotherNetworkAfterADarkness(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}} {
+		for _, dark := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 7 * time.Second} {
+			for _, light := range []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second, 6 * time.Second} {
+				r := newRig(t, uint64(dark+light), netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.over(link) })
+				r.world.RunUntil(10*time.Second + light)
+				if dark > 0 {
+					r.dark()
+					r.world.RunUntil(r.world.Now() + dark)
+					r.light()
+				}
+				r.world.RunUntil(r.world.Now() + light)
+				at, n := r.world.Now(), len(r.joins["Ann"])
+				r.world.Host("Ann").Rebind()
+				for len(r.joins["Ann"]) == n && r.world.Now() < at+time.Second {
+					r.world.RunUntil(r.world.Now() + 10*time.Millisecond)
+				}
+				require.Nil(t, r.world.Failure())
+				require.Less(t, r.world.Now()-at, time.Second, "%T, dark for %v, then light for %v", link, dark, light)
+			}
+		}
+	}
+}
+
+// TestBackAfterAnything: whatever darkness, changes of address and pauses come, one after the other, a player is back soon after the last of them, and is never gone.
+func TestBackAfterAnything(t *testing.T) {
+	seeds := uint64(60)
+	if os.Getenv("CI") != "" {
+		seeds = 150
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		link := []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()}[seed%3]
+		path := netsim.Settings{LagMin: 10 * time.Millisecond, LagMax: time.Duration(20+rng.IntN(80)) * time.Millisecond, Loss: float64(rng.IntN(6))}
+		r := newRig(t, seed, path, func(r *rig) {
+			r.over(link)
+			r.edit = func(cfg *driver.Config) { cfg.LoginTimeout, cfg.Timeout = 5*time.Second, time.Minute }
+		})
+		r.world.RunUntil(3 * time.Second)
+		ann, server := r.world.Host("Ann"), r.world.Host("server1")
+		for r.world.Now() < 40*time.Second {
+			d := time.Duration(100+rng.IntN(4000)) * time.Millisecond
+			until := r.world.Now() + d
+			switch rng.IntN(7) {
+			case 0:
+				r.dark()
+				r.world.RunUntil(until)
+				r.light()
+			case 1:
+				r.world.Cut(ann, server)
+				r.world.RunUntil(until)
+				r.world.Join(ann, server)
+			case 2:
+				r.world.Cut(server, ann)
+				r.world.RunUntil(until)
+				r.world.Join(server, ann)
+			case 3:
+				ann.Rebind()
+			case 4:
+				ann.Rebind()
+				r.world.RunUntil(r.world.Now() + d/4)
+				ann.Rebind()
+			case 5:
+				[]interface{ Pause(time.Duration) }{ann, server}[rng.IntN(2)].Pause(d)
+				r.world.RunUntil(until)
+			case 6:
+				r.dark()
+				ann.Rebind()
+				r.world.RunUntil(until)
+				r.light()
+			}
+			r.world.RunUntil(r.world.Now() + time.Duration(rng.IntN(3000))*time.Millisecond)
+		}
+		at := r.world.Now()
+		plays := func() bool {
+			d := r.clients["Ann"].Driver()
+			return d != nil && d.Server() != nil && d.Server().Joined() && d.Server().Silence() < 250*time.Millisecond
+		}
+		for r.world.RunUntil(at + 200*time.Millisecond); !plays(); r.world.RunUntil(r.world.Now() + 50*time.Millisecond) {
+			require.Less(t, r.world.Now()-at, 10*time.Second, "seed %d, %T: isn't back", seed, link)
+		}
+		require.Nil(t, r.world.Failure())
+		require.NotContains(t, r.of("Ann"), "gone", "seed %d, %T", seed, link)
+	}
+}
