@@ -22,7 +22,7 @@ const (
 	Running      CloseCode = iota // it hasn't ended
 	ClosedByUs                    // Close was called
 	ClosedByPeer                  // the peer closed channel 0, or its link
-	TimedOut                      // nothing was received for Timeout
+	TimedOut                      // nothing was received for Timeout, or the link lost the peer; see Err
 	PeerBroke                     // the peer broke a rule of the protocol; see Err
 	WeBroke                       // a bound of this end was exceeded with CloseOnOverflow, or a handler panicked; see Err
 	PathNarrow                    // the path loses all packets above some size, reliable bunches among them; see Err
@@ -169,6 +169,20 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 		c.closer.peerReason = reason
 	}
 	c.end(ClosedByPeer, nil)
+}
+
+// LinkLost says that the link below has lost the peer, which hasn't said that it leaves: it may come back by another connection. It is as if nothing had been
+// received for Timeout, and why is the result's Err.
+func (c *Conn) LinkLost(now time.Duration, why error) {
+	if c.closer.closing || c.closer.peerReason != "" {
+		c.LinkClosed(now, why.Error())
+		return
+	}
+	c.now = max(c.now, now)
+	if !c.closer.inPacket {
+		c.flushOrderCache(math.MaxInt64) // nothing comes any more that these wait for
+	}
+	c.end(TimedOut, why)
 }
 
 // PeerReason stores the peer's reason for closing, for the result. The control channel's handler calls it.

@@ -1,6 +1,7 @@
 package netconn
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -11,13 +12,14 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// TestEndsAtItsTime: Close, Abort and LinkClosed are told the time, which Tick needn't have been; a time that has passed counts for nothing.
+// TestEndsAtItsTime: Close, Abort, LinkClosed and LinkLost are told the time, which Tick needn't have been; a time that has passed counts for nothing.
 func TestEndsAtItsTime(t *testing.T) {
 	for _, late := range []time.Duration{time.Second, -time.Second} {
 		for name, end := range map[string]func(c *Conn, now time.Duration){
 			"close": func(c *Conn, now time.Duration) { c.Close(now, "") },
 			"abort": func(c *Conn, now time.Duration) { c.Abort(now, "") },
 			"link":  func(c *Conn, now time.Duration) { c.LinkClosed(now, "") },
+			"lost":  func(c *Conn, now time.Duration) { c.LinkLost(now, errLinkLost) },
 		} {
 			h := newHand(t, nil)
 			c := h.conns[0]
@@ -31,6 +33,32 @@ func TestEndsAtItsTime(t *testing.T) {
 			} else {
 				require.Equal(t, now-heard, c.Result().Silence, name)
 			}
+		}
+	}
+}
+
+var errLinkLost = errors.New("nobody answers")
+
+// TestLinkLost: a peer that the link has lost hasn't left, unless it or the game has said so before. What was held back for a late packet is delivered.
+func TestLinkLost(t *testing.T) {
+	for name, said := range map[string]CloseCode{"": TimedOut, "the game": ClosedByUs, "the peer": ClosedByPeer} {
+		h := newHand(t, nil)
+		c := h.conns[0]
+		h.packet(0, true)
+		switch name {
+		case "the game":
+			c.Close(h.now, "bye")
+		case "the peer":
+			c.PeerReason("bye")
+		}
+		require.False(t, c.Closed(), name)
+		c.LinkLost(h.now, errLinkLost)
+		r := c.Result()
+		require.Equal(t, said, r.Code, name)
+		if said == TimedOut {
+			require.Equal(t, errLinkLost, r.Err)
+		} else {
+			require.Equal(t, "bye", r.Reason, name)
 		}
 	}
 }

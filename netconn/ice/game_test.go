@@ -183,6 +183,8 @@ func TestGuestVanishes(t *testing.T) {
 		}
 	}
 	g.until("it ended", func() bool { return len(g.ended) == 1 })
+	require.Equal(t, netconn.TimedOut, g.ended[0].Code, "nobody has left")
+	require.ErrorIs(t, g.ended[0].Err, ErrLost)
 	require.Nil(t, stays.end)
 	g.echoes()
 }

@@ -306,10 +306,15 @@ func (h *Host) ended(s *session, why error) {
 	}
 	d.Do(func() {
 		for c := range d.Conns {
-			if c.RemoteAddr() == addr {
+			switch {
+			case c.RemoteAddr() != addr:
+				continue
+			case errors.Is(why, ErrLost): // nobody has left
+				c.LinkLost(c.Now(), why)
+			default:
 				c.LinkClosed(c.Now(), why.Error())
-				return
 			}
+			return
 		}
 	})
 }

@@ -357,7 +357,7 @@ func (l *Ladder) Close() error {
 	if s := l.now(); s != nil {
 		err = s.Close() // with its last words
 	}
-	l.mover.settle(&l.done)
+	l.mover.settle(nil, &l.done)
 	l.stop()
 	l.done.Wait()
 	return err

@@ -629,3 +629,50 @@ func TestProbesKeepTheirPace(t *testing.T) {
 	t.Logf("%d datagrams of a byte had it send %d probes", sent.Load(), probes.Load())
 	require.LessOrEqual(t, probes.Load(), int64(2*time.Second/probeInterval)+5)
 }
+
+// stopped is a session whose reader's thread stands still once, right after it has read something.
+type stopped struct {
+	udp.Socket
+	after  func()
+	closed atomic.Bool
+}
+
+func (s *stopped) TryReadBatch(msgs []udp.Message) (int, error) {
+	n, err := s.Socket.TryReadBatch(msgs)
+	if f := s.after; f != nil && n > 0 {
+		s.after = nil
+		f()
+	}
+	return n, err
+}
+
+func (s *stopped) Close() error {
+	s.closed.Store(true)
+	return s.Socket.Close()
+}
+
+// TestFormerIsKept: what came by the former session while the connection moved doesn't end that session: its end could come before the server has heard of the move.
+func TestFormerIsKept(t *testing.T) {
+	a, b := udp.Pair(netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2"))
+	c, d := udp.Pair(netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2"))
+	old := &stopped{Socket: a}
+	l := &Ladder{chosen: old, way: WebTransport, wait: readwait.New()}
+	l.mover.begin(true, [16]byte{1}, 0)
+	l.heard.Store(true)
+	old.after = func() { require.True(t, l.change(context.Background(), rung{Attempt{Way: WebSocket}, c})) }
+	_, err := b.WriteBatch([]udp.Message{{Buf: []byte("late"), Addr: a.LocalAddr()}})
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, 1500)}}
+	n, err := l.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	l.done.Wait()
+	require.False(t, old.closed.Load(), "the server may not have heard of the move")
+	_, err = d.WriteBatch([]udp.Message{{Buf: []byte("new"), Addr: a.LocalAddr()}})
+	require.NoError(t, err)
+	n, err = l.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	l.done.Wait()
+	require.True(t, old.closed.Load())
+}

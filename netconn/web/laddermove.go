@@ -90,7 +90,7 @@ func (m *mover) noted(l *Ladder, s udp.Socket, came bool, err error) error {
 	m.last = now
 	m.gaps.Note(now, m.quiet)
 	if came {
-		m.heard(&l.done)
+		m.heard(s, &l.done)
 	}
 	fatal := err != nil && (errors.Is(err, ErrEnded) || !udp.IsTemporary(err) && !errors.Is(err, os.ErrDeadlineExceeded))
 	if fatal && !m.fails(l, s, err) {
@@ -131,24 +131,26 @@ func (m *mover) broken(s udp.Socket) bool {
 	return m.dead == s
 }
 
-// heard ends the round under way, and the socket that the connection had before.
-func (m *mover) heard(closing *sync.WaitGroup) {
+// heard ends the round under way, and the socket that the connection had before, unless something came by that one while the connection moved.
+func (m *mover) heard(by udp.Socket, closing *sync.WaitGroup) {
 	m.mu.Lock()
 	if m.giveUp != nil {
 		m.giveUp()
 	}
 	m.rounds = 0
 	m.mu.Unlock()
-	m.settle(closing)
+	m.settle(by, closing)
 }
 
-// settle closes the socket that the connection had before, if there is one.
-func (m *mover) settle(closing *sync.WaitGroup) {
+// settle closes the socket that the connection had before, if there is one, and it isn't keep.
+func (m *mover) settle(keep udp.Socket, closing *sync.WaitGroup) {
 	m.mu.Lock()
 	former := m.former
-	m.former = nil
+	if former != keep {
+		m.former = nil
+	}
 	m.mu.Unlock()
-	if former != nil {
+	if former != keep && former != nil {
 		closing.Go(func() { _ = former.Close() })
 	}
 }

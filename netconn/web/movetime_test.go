@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -56,7 +57,8 @@ func TestMovesWhenItCan(t *testing.T) {
 	require.Empty(t, m.door.waits, "nobody waits for it any more")
 }
 
-// TestMovesNoMore: when no other session can be made for as long as the server waits, the driver hears why.
+// TestMovesNoMore: when no other session can be made for as long as the server waits, the driver hears why, and the server knows that nobody has left: package session keeps
+// such a player.
 func TestMovesNoMore(t *testing.T) {
 	m := newMoving(t)
 	m.cfg.Ways = []Way{WebSocket}
@@ -66,6 +68,8 @@ func TestMovesNoMore(t *testing.T) {
 	m.until("the driver says so", func() bool { return p.driver.Err() != nil })
 	require.ErrorIs(t, p.driver.Err(), ErrEnded)
 	require.ErrorIs(t, p.driver.Err(), ErrNoSession)
+	m.until("the connection has ended", func() bool { return len(m.ended) == 1 })
+	require.Equal(t, netconn.TimedOut, m.ended[0].Code, m.ended[0])
 }
 
 // TestHitchMovesNobody: a server that stands still for a while is no dead path. Its players stay on their way.

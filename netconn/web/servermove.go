@@ -132,10 +132,15 @@ func (p *peer) tell(d *driver.Driver, addr netip.AddrPort, why error) {
 			return
 		}
 		for c := range d.Conns {
-			if c.RemoteAddr() == addr {
+			switch {
+			case c.RemoteAddr() != addr:
+				continue
+			case broke(why): // nobody has left
+				c.LinkLost(c.Now(), why)
+			default:
 				c.LinkClosed(c.Now(), why.Error())
-				return
 			}
+			return
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -242,16 +243,13 @@ func ends(token []byte) bool {
 
 // Games returns the public games of a service, at most 100.
 func Games(ctx context.Context, client *http.Client, url string) (all []Game, err error) {
-	if client == nil {
-		client = http.DefaultClient
-	}
 	ctx, done := context.WithTimeout(ctx, dialTime)
 	defer done()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+gamesPath, nil)
 	if err != nil {
 		return nil, fmt.Errorf("rendezvous: %w", err)
 	}
-	response, err := client.Do(r)
+	response, err := redirects.Bounded(client).Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}

@@ -1,7 +1,6 @@
 package rendezvous
 
 import (
-	"cmp"
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
@@ -455,11 +454,7 @@ func (p *peer) Receive(ctx context.Context) (ice.Message, error) {
 
 // dial connects by WebSocket.
 func dial(ctx context.Context, client *http.Client, url string, header http.Header) (*websocket.Conn, error) {
-	bounded := *cmp.Or(client, http.DefaultClient)
-	if bounded.CheckRedirect == nil {
-		bounded.CheckRedirect = redirects.Check
-	}
-	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: &bounded, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled})
+	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: redirects.Bounded(client), HTTPHeader: header, CompressionMode: websocket.CompressionDisabled})
 	if err == nil {
 		conn.SetReadLimit(2 * maxMessage)
 		return conn, nil

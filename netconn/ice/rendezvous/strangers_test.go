@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -300,4 +301,23 @@ func TestRedirectsEnd(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		s.Close()
 	}
+}
+
+// TestRedirectsToOthers: a service can't have a player's machine ask itself, or whomever else it likes.
+func TestRedirectsToOthers(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %v", r.URL) }))
+	defer inside.Close()
+	_, port, err := net.SplitHostPort(inside.Listener.Addr().String())
+	require.NoError(t, err)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://localhost:"+port+"/admin?shutdown=1", http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	_, err = Open(t.Context(), RoomConfig{URL: s.URL})
+	require.ErrorContains(t, err, "another host")
+	_, err = Join(t.Context(), JoinConfig{Invitation: "QUACK-42", URL: s.URL})
+	require.ErrorContains(t, err, "another host")
+	_, err = Games(t.Context(), nil, s.URL)
+	require.ErrorContains(t, err, "another host")
 }
