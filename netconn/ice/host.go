@@ -200,7 +200,8 @@ func (h *Host) Len() int {
 	return len(h.all)
 }
 
-// Tell makes a driver's connections end at once when their sessions end. Without it they wait until driver.Config.Timeout. Call it after driver.Listen.
+// Tell makes a driver's connections end at once when their sessions end: of ErrLost as by a time-out, so that package session keeps the player. Without it they wait
+// until driver.Config.Timeout. Call it after driver.Listen.
 func (h *Host) Tell(d *driver.Driver) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -220,7 +220,7 @@ func (s *Server) OnArrival(f func()) {
 }
 
 // Tell connects the Server with the driver that it is a socket of. Call it after driver.Listen. Then a connection ends at once when its session was closed, as
-// by a player who closes the page, and 5 s after its session ended without a word. Meanwhile, and whenever its path dies, it can move to another session: see
+// by a player who closes the page, and 5 s after its session ended without a word: that is a time-out, so that package session keeps the player. Meanwhile, and whenever its path dies, it can move to another session: see
 // LadderConfig.Token. Without Tell connections don't move, and a player who has gone stays until driver.Config.Timeout.
 func (s *Server) Tell(d *driver.Driver) {
 	s.mu.Lock()
