@@ -53,7 +53,7 @@ func (c *Conn) tooLong(bits int) bool {
 	}
 	k.lengths.tick(c.now)
 	return k.lengths.usual > 0 && float64(c.out.Len()-c.contentPos+bits) > 8*longer*k.lengths.usual && k.lengths.ended < mostEnded &&
-		c.repairs(c.notify.OutID()) > 0 && c.codingWindow() == windowAlone && c.IsNetReady() && !c.bunchesFull(0)
+		c.repairs(c.notify.OutID()) > 0 && c.codingWindow() == windowAlone && c.Budget() > 0 && !c.bunchesFull(0)
 }
 
 // endLong sends the packet at hand if a bunch would make it too long. The parts of an unreliable bunch, and a bunch beside the open of its channel, stay where they are.

@@ -87,7 +87,7 @@ func (c *Conn) sendRepairs() {
 
 // mayRepair reports whether a packet may be sent for symbols alone.
 func (c *Conn) mayRepair() bool {
-	return c.out.Len() == 0 && !c.Closed() && c.hasRoomForRepairs() && c.IsNetReady()
+	return c.out.Len() == 0 && !c.Closed() && c.hasRoomForRepairs() && c.Budget() > 0
 }
 
 // hasRoomForRepairs reports whether neither the window nor bunches that wait keep symbols back, which only an ack may change.

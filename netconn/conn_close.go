@@ -94,6 +94,7 @@ type closer struct {
 	endedAt    time.Duration
 	answers    int           // to bunches that came after that
 	emptyAt    time.Duration // from when on an empty packet has an answer again
+	hushedFrom uint64        // the bytes sent when the end came near; see hush
 
 	lastWords   bool  // they are being sent
 	inPacket    bool  // a packet is being processed

@@ -106,9 +106,17 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.closer.inPacket, c.closer.whole = true, false
+	c.noteQueued()
 	defer c.afterPacket()
 	c.takePacket(r, h)
 	c.closer.whole = true
+}
+
+// noteQueued tells what a packet's handlers queue from what waited before, unless a slow receive tick has done so.
+func (c *Conn) noteQueued() {
+	if !c.flow.atOnce {
+		c.flow.queued = c.channels.Queued()
+	}
 }
 
 // takePacket takes first the packet's acks, then its bunches.

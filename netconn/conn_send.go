@@ -71,7 +71,7 @@ func (c *Conn) beginPacket(bytes int) {
 // channel fits an empty packet.
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
-	ready, before := c.IsNetReady(), c.out.Len()
+	ready, before := c.Budget() > 0, c.out.Len()
 	if c.coder != nil && c.endLong(h, ch) {
 		before = 0
 	}

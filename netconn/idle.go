@@ -172,7 +172,7 @@ func (c *Conn) probe() {
 
 func (c *Conn) probeTail() {
 	at, ok := c.probeAt()
-	if !ok || c.now < at || c.out.Len() > 0 || !c.IsNetReady() {
+	if !ok || c.now < at || c.out.Len() > 0 || c.Budget() <= 0 {
 		return
 	}
 	c.flow.lastOwed = c.now

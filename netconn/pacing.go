@@ -119,7 +119,7 @@ func (o *outlet) MaySend(bits int) bool {
 			return false
 		}
 	}
-	if c.IsNetReady() {
+	if c.Budget() > 0 {
 		return !c.sizeProbeDue() && o.HasRoom(bits)
 	}
 	return c.pace.share > 0 && o.HasRoom(bits)
@@ -134,11 +134,30 @@ const (
 
 // hushed reports whether that is now.
 func (c *Conn) hushed() bool {
-	if !c.closer.closing || c.now <= c.closer.deadline-min(c.cfg.LingerTimeout/hushPart, hush) || c.closer.lastWords {
+	if !c.endsSoon() {
 		return false
 	}
 	used, _ := c.Table().Unreleased()
 	return used > hushAbove
+}
+
+// endsSoon reports whether a close is about to give up.
+func (c *Conn) endsSoon() bool {
+	return c.closer.closing && c.now > c.closer.deadline-min(c.cfg.LingerTimeout/hushPart, hush) && !c.closer.lastWords
+}
+
+// hushLeaves is how many bytes Finishers may send then, in packets of all kinds.
+const hushLeaves = 6 << 10
+
+// finisherMaySend reports whether what asks IsNetReady may send: at an orderly end only a Finisher does.
+func (c *Conn) finisherMaySend() bool {
+	if !c.endsSoon() {
+		return true
+	}
+	if c.closer.hushedFrom == 0 {
+		c.closer.hushedFrom = c.Counters.BytesSent
+	}
+	return c.Counters.BytesSent-c.closer.hushedFrom+uint64(c.out.Len()/8) < hushLeaves
 }
 
 // pace keeps a share for reliable bunches while others use up the budget.
@@ -187,14 +206,16 @@ func (p *pace) wrote(reliable bool, bytes int) {
 
 // empty notes a packet without bunches.
 func (p *pace) empty(c *Conn) {
-	if _, free := c.cfg.Controller.(congestion.Emptier); !free && !c.IsNetReady() {
+	if _, free := c.cfg.Controller.(congestion.Emptier); !free && c.Budget() <= 0 {
 		p.overdrawn += float64(c.emptyBytes())
 	}
 }
 
 // IsNetReady reports whether the connection is below its bandwidth, the packet under
-// construction included.
-func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
+// construction included. In a handler that has sent a reliable bunch while others wait it isn't: these go first.
+func (c *Conn) IsNetReady() bool {
+	return c.Budget() > 0 && c.finisherMaySend() && (!c.closer.inPacket || c.flow.atOnce || c.channels.Queued() == c.flow.queued || c.Table().Waiting() == 0)
+}
 
 // Budget is the number of bytes that may be sent now within the bandwidth.
 func (c *Conn) Budget() int {

@@ -122,7 +122,7 @@ func (s *search) due(c *Conn) bool {
 
 // trySize sends a probe when one is due and the controller allows it.
 func (c *Conn) trySize() {
-	if c.out.Len() > 0 || !c.sizeProbeDue() || !c.IsNetReady() {
+	if c.out.Len() > 0 || !c.sizeProbeDue() || c.Budget() <= 0 {
 		return
 	}
 	s := c.search

@@ -244,6 +244,10 @@ func limits(rng *rand.Rand) (all []limit) {
 		p.ticks[0] = between(6, 18)
 		add("ticks", fmt.Sprintf("bulk to ticks of 100 to 300 ms, 10 Mbit/s, ±%v", jitter), "of the rate", p, of(10*mbit/8, 30))
 	}
+	for _, n := range [][2]int{{16, 15}, {36, 24}, {60, 18}, {18, 60}} {
+		p := play{net: netsim.Settings{Lag: 20 * ms}, narrow: 10 * mbit / 8, queue: 500 * ms, settle: time.Minute, length: 4 * time.Minute, game: wants(100*kB, 900), ticks: [2]func() int{fixed(n[0]), fixed(n[1])}}
+		add("ticks", fmt.Sprintf("100 kB/s to ticks of %v by ticks of %v", (time.Duration(n[0])*tick).Round(ms), (time.Duration(n[1])*tick).Round(ms)), "of it come", p, of(100*kB, 240))
+	}
 	for _, jitter := range []time.Duration{20 * ms, 50 * ms} {
 		p := play{net: netsim.Settings{Lag: 60 * ms, LagVariance: jitter}, settle: 10 * sec, length: 5 * time.Minute, game: wants(6*kB, 100), ticks: [2]func() int{fixed(12), nil}}
 		add("ticks", fmt.Sprintf("a packet each 17 ms to ticks of 200 ms, ±%v", jitter), "of the packets count as lost", p,
