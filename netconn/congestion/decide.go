@@ -460,7 +460,6 @@ func (a *Adaptive) cut(now time.Duration, lossy, tested bool) {
 	if first && !lossy {
 		a.doubt = doubt{delay: a.queue.delay(), sendGap: a.sendGap, last: a.lastID, before: memory{a.rate, a.capacity, a.phase}}
 	}
-	a.leapt(now)
 	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false
 	a.lower(now, min(delivered, a.rate))
 	a.phase, a.epoch.queue, a.epoch.counted = Drain, a.queue.delay(), false
