@@ -225,7 +225,6 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	}
 	a.inflight += bytes
 	a.lastID, a.lastSent = id, now
-	a.round.sent += bytes
 }
 
 // pause is how long nothing may be in flight because of the rate and of the game's ticks: after a longer one

@@ -17,7 +17,6 @@ type round struct {
 	low, high  time.Duration
 	acked      int           // bytes
 	lost       int           // bytes
-	sent       int           // bytes, sent since the start
 	packets    int           // acked or lost
 	squares    float64       // of their bytes
 	delivered  int           // packets acked
