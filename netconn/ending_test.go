@@ -189,3 +189,48 @@ func TestWrittenBeforeTheEnd(t *testing.T) {
 		require.Zero(t, c.out.Len(), name)
 	}
 }
+
+// panicker panics with each bunch while there is a bug.
+type panicker struct {
+	channel.Nop
+	bug *bool
+}
+
+func (p panicker) ReceivedBunch(*channel.Channel, *bunch.In) {
+	if *p.bug {
+		panic("a bug of the game")
+	}
+}
+
+// TestPanickingHandler: a connection whose handler has panicked within a packet ends in the next call when the game recovers, whichever that is, and both ends are told: the rest of the packet is lost.
+func TestPanickingHandler(t *testing.T) {
+	for name, next := range map[string]func(c *Conn, now time.Duration){
+		"receive":  func(c *Conn, now time.Duration) { require.ErrorIs(t, c.ReceivedPacket(now, nil), ErrClosed) },
+		"dispatch": func(c *Conn, now time.Duration) { c.PostTickDispatch(now) },
+		"tick":     func(c *Conn, now time.Duration) { c.Tick(now) },
+	} {
+		bug := false
+		h := newHand(t, func(i int, c *Config) {
+			if i == 1 {
+				c.Channels = testTypes(func(*channel.Channel) channel.Handler { return panicker{bug: &bug} })
+			}
+		})
+		c := h.conns[1]
+		bug = true
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("boom"), Reliable: true})
+		require.NoError(t, err)
+		h.tick(50 * time.Millisecond)
+		require.PanicsWithValue(t, "a bug of the game", func() { h.deliver(0) }, name)
+		require.False(t, c.Closed(), "%s: not amid the packet", name)
+		at, ok := c.NextDeadline()
+		require.True(t, ok, name)
+		require.Equal(t, h.now, at, "%s: a loop that sleeps must call it", name)
+		next(c, h.now)
+		require.True(t, c.Closed(), name)
+		require.Equal(t, WeBroke, c.Result().Code, name)
+		require.ErrorIs(t, c.Result().Err, errPanicked, name)
+		h.deliver(1)
+		require.True(t, h.conns[0].Closed(), name)
+		require.Equal(t, ClosedByPeer, h.conns[0].Result().Code, name)
+	}
+}

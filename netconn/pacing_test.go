@@ -313,6 +313,9 @@ func TestShareOfTheRate(t *testing.T) {
 		p.tick(c)
 		require.Equal(t, share, p.share)
 	}
+	p.wrote(true, 24)
+	require.Equal(t, []float64{0, 24}, []float64{p.share, p.overdrawn}, "one that has no share rides with others, and counts as they do")
+	p.overdrawn = 0
 
 	p.empty(c)
 	require.Zero(t, p.overdrawn, "within the budget")

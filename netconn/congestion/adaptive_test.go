@@ -195,6 +195,16 @@ func TestSentRates(t *testing.T) {
 	require.Equal(t, 2099.0, s.of(first+299), "the newest rate is the newest packets'")
 	s.from(first+300, 3000)
 	require.Equal(t, 3000.0, s.of(first+300))
+
+	var few sentRates
+	for i := range int64(len(few.since) + 1) {
+		few.from(i, float64(i+1))
+	}
+	require.Equal(t, 1.0, few.of(0))
+	require.Equal(t, 9.0, few.of(8))
+	few.from(17, 100)
+	require.Equal(t, 17.0, few.of(16), "what feedback has come of makes room")
+	require.Equal(t, 100.0, few.of(17))
 }
 
 // running is a controller of 30 kB/s that was called last at 10 s, ticks each 10 ms, and has had feedback each 20 ms.

@@ -47,3 +47,21 @@ func TestLargePacketsArePaidFor(t *testing.T) {
 	}
 	require.InDelta(t, 60*MinNetSpeed/8192, sent, 2)
 }
+
+// TestUnusedCredit: an application is the limit where it leaves more than a tenth of its credit unused. What it has left amid a tick is what it had left before that.
+func TestUnusedCredit(t *testing.T) {
+	for over, limited := range map[float64]bool{0: false, 10: false, 10.1: true, 100: true, 1000: true} {
+		var p pacer
+		p.accrue(10*ms, 10_000, 1000)
+		p.credit = 900 + over
+		require.Equal(t, 900+over, p.left(11*ms))
+		require.Equal(t, 0.0, p.left(10*ms))
+		p.accrue(20*ms, 10_000, 1000)
+		require.Equal(t, min(1000+over, 1000), p.credit)
+		require.Equal(t, 900+over, p.left(20*ms))
+		require.Equal(t, 200.0, p.accrued)
+		p.accrued = 100
+		require.Equal(t, limited, p.limited(), "%v of 100", over)
+		require.False(t, p.limited(), "and anew")
+	}
+}

@@ -269,3 +269,35 @@ func TestLeaps(t *testing.T) {
 	require.True(t, q.leapt(at+1220*ms, 19*ms), "a second later it does")
 	require.False(t, q.leapt(at+1220*ms, 20*ms))
 }
+
+// TestBaseIsForgotten: the base is the lowest round trip time of the last 20 to 30 s since the first, and what was delivered lately the most of them.
+func TestBaseIsForgotten(t *testing.T) {
+	const s = time.Second
+	for from, list := range map[time.Duration][]struct{ at, rtt, base time.Duration }{
+		5 * s: {
+			{0, 50 * ms, 50 * ms},
+			{10*s - 1, 40 * ms, 40 * ms},
+			{10 * s, 60 * ms, 40 * ms},
+			{30*s - 1, 70 * ms, 40 * ms},
+			{30 * s, 80 * ms, 60 * ms},
+			{40*s - 1, 90 * ms, 60 * ms},
+			{40 * s, 90 * ms, 70 * ms},
+			{time.Hour + 3*s, 100 * ms, 100 * ms},
+			{time.Hour + 33*s - 1, 120 * ms, 100 * ms},
+			{time.Hour + 33*s, 120 * ms, 120 * ms},
+			{time.Hour + 34*s, 0, 1},
+		},
+		0: {{0, 50 * ms, 50 * ms}, {30*s - 1, 80 * ms, 50 * ms}, {30 * s, 80 * ms, 80 * ms}},
+	} {
+		var b baseRTT
+		var lately recentBest
+		require.Zero(t, b.get())
+		require.Zero(t, lately.get())
+		for _, v := range list {
+			b.sample(from+v.at, v.rtt)
+			require.Equal(t, v.base, b.get(), "%v", v.at)
+			lately.sample(v.at, 1e9-float64(v.rtt))
+			require.InDelta(t, 1e9-float64(v.base), lately.get(), 1, "%v", v.at)
+		}
+	}
+}

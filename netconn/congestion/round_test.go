@@ -892,3 +892,96 @@ func TestNearlyAllIsLost(t *testing.T) {
 	require.False(t, n.lost(&round{acked: 1000, lost: 4500, squares: 10*100*100 + 3*1500*1500}), "three large ones")
 	require.False(t, n.lost(&round{acked: 50_000, squares: 5e6}), "many small ones that arrive")
 }
+
+// TestAskedRate: the rate at which packets were sent is theirs, also of those that were lost.
+func TestAskedRate(t *testing.T) {
+	require.Equal(t, 20_000.0, (&round{acked: 300, lost: 100, sending: 20 * ms}).asked())
+	require.Zero(t, (&round{acked: 300}).asked())
+}
+
+// TestDeliveryOfRounds: a round's packets had left in the time between its newest and that of the round before, and the rate allowed as many as in the time that their feedback took.
+func TestDeliveryOfRounds(t *testing.T) {
+	var d delivery
+	for i, v := range []struct {
+		r    round
+		want outcome
+	}{
+		{round{acked: 900, lost: 100, newest: 100 * ms, low: 60*ms + 1}, outcome{sent: 1000, acked: 900, through: 950, asked: 1000, took: 50 * ms, busy: true}},
+		{round{acked: 1000, newest: 150 * ms, sending: 25 * ms, low: 60 * ms, idle: true}, outcome{sent: 1000, acked: 1000, through: 1000, asked: 2000, took: 50 * ms, left: 50 * ms, idle: true}},
+		{round{acked: 1000}, outcome{sent: 1000, acked: 1000, through: 1000, asked: 1000, took: 50 * ms}},
+		{round{acked: 1000, newest: 150 * ms}, outcome{sent: 1000, acked: 1000, through: 1000, asked: 1000, took: 50 * ms, left: 1}},
+		{round{acked: 1000, newest: 180 * ms}, outcome{sent: 1000, acked: 1000, through: 1000, asked: 1000, took: 50 * ms, left: 30 * ms}},
+	} {
+		d.add(&v.r, 50*ms, 60*ms, 0.05)
+		require.Equal(t, v.want, d.rounds[i])
+	}
+	d.reset()
+	d.add(&round{acked: 1, newest: time.Second}, 50*ms, 60*ms, 0)
+	require.Zero(t, d.rounds[0].left, "nobody knows")
+}
+
+// TestLastDelivery: the delivery is of as many of the last rounds as span a time and carry 12000 bytes, eight at most. For the share that is a time of eight batches.
+func TestLastDelivery(t *testing.T) {
+	var d delivery
+	require.Equal(t, 1.0, d.share(time.Second))
+	require.Zero(t, d.rate())
+	for i := range 10 {
+		through := float32(10_000 * (i + 1))
+		d.rounds[d.n%deliveryRounds] = outcome{sent: 100_000, acked: through - 1, through: through, asked: 200_000, took: 75 * ms, left: time.Duration(i%2) * 50 * ms, busy: i != 8, idle: i == 7}
+		d.n++
+	}
+	require.Equal(t, outcome{sent: 200_000, acked: 189_998, through: 190_000, asked: 400_000, took: 150 * ms, left: 125 * ms}, d.sum(150*ms))
+	require.Equal(t, outcome{sent: 300_000, acked: 269_997, through: 270_000, asked: 600_000, took: 225 * ms, left: 175 * ms, idle: true}, d.sum(150*ms+1))
+	require.Equal(t, outcome{sent: 100_000, acked: 99_999, through: 100_000, asked: 200_000, took: 75 * ms, left: 50 * ms, busy: true}, d.sum(75*ms))
+	require.InEpsilon(t, 190_000/0.15, d.rate(), 1e-6)
+	require.InEpsilon(t, 190./400, d.share(0), 1e-6)
+	require.InEpsilon(t, 190./400, d.share(18*ms), 1e-6)
+	require.InEpsilon(t, 270./600, d.share(20*ms), 1e-6)
+	require.InEpsilon(t, 450./1200, d.share(time.Second), 1e-6, "of 400 ms at most")
+	for i := range d.rounds {
+		d.rounds[i].through = 2000
+	}
+	require.Equal(t, 450*ms, d.sum(75*ms).took, "12000 bytes")
+	for i := range d.rounds {
+		d.rounds[i].through = 1
+	}
+	require.Equal(t, 600*ms, d.sum(75*ms).took, "there are no more")
+}
+
+// TestCapacityOfTheLink: it is what was delivered. Where the application used less than the rate it is that, less by how much longer the delivery took than the sending, and by what was lost if that is congestion, unless there was a queue all the time that grew or overflowed. With loss as the only sign of congestion it is what arrived.
+func TestCapacityOfTheLink(t *testing.T) {
+	for name, v := range map[string]struct {
+		change        func(o *outcome)
+		lossy, tested bool
+		apart         time.Duration
+		rate          float64
+	}{
+		"delivered":                    {func(o *outcome) { o.idle = false }, true, false, 0, 19_200},
+		"arrived":                      {func(o *outcome) { o.idle = false }, true, true, 0, 18_000},
+		"idle":                         {func(*outcome) {}, false, false, 0, 80_000},
+		"idle, and tested":             {func(*outcome) {}, false, true, 0, 80_000},
+		"idle, lossy":                  {func(*outcome) {}, true, false, 0, 76_800},
+		"idle, slower":                 {func(o *outcome) { o.left = 500 * ms }, false, false, 0, 40_000},
+		"idle, much slower":            {func(o *outcome) { o.left = 100 * ms }, false, false, 0, 19_200},
+		"idle, faster":                 {func(o *outcome) { o.left = 2 * time.Second }, false, false, 0, 80_000},
+		"idle, a queue":                {func(o *outcome) { o.busy = true }, false, false, 0, 80_000},
+		"idle, a queue that is full":   {func(o *outcome) { o.busy, o.through = true, 18_900 }, false, false, 0, 18_900},
+		"idle, of few packets":         {func(o *outcome) { o.busy, o.sent, o.through = true, 11_999, 11_000 }, false, false, 0, 80_000},
+		"idle, a queue that grows":     {func(o *outcome) { o.busy, o.left = true, 919*ms }, false, false, time.Second / 60, 19_200},
+		"idle, a queue that hardly":    {func(o *outcome) { o.busy, o.left = true, 921*ms }, false, false, time.Second / 60, 73_680},
+		"idle, of many bursts":         {func(o *outcome) { o.busy, o.left = true, 961*ms }, false, false, ms, 19_200},
+		"idle, of many, that hardly":   {func(o *outcome) { o.busy, o.left = true, 963*ms }, false, false, ms, 77_040},
+		"idle, of few bursts, a queue": {func(o *outcome) { o.busy, o.left = true, 919*ms }, false, false, time.Second, 19_200},
+	} {
+		var d delivery
+		d.n, d.rounds[0] = 1, outcome{sent: 20_000, acked: 18_000, through: 19_200, asked: 80_000, took: time.Second, left: time.Second, idle: true}
+		v.change(&d.rounds[0])
+		rate, idle := d.capacity(v.lossy, v.tested, v.apart)
+		require.InDelta(t, v.rate, rate, 1, name)
+		require.Equal(t, d.rounds[0].idle, idle, name)
+	}
+	var none delivery
+	rate, idle := none.capacity(true, true, 0)
+	require.Zero(t, rate)
+	require.False(t, idle)
+}

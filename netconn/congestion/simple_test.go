@@ -272,3 +272,104 @@ func TestCreditOfTheHighestRates(t *testing.T) {
 		}
 	}
 }
+
+// TestVerdictOnLoss: loss is congestion beyond the tolerance and chance, in twenty packets or more without the worst slot of time. What a cut leaves as it was is the path's, and what it ends isn't. Where the application doesn't use the rate it is none, unless hardly anything arrives.
+func TestVerdictOnLoss(t *testing.T) {
+	const now = 10 * time.Second
+	for name, v := range map[string]struct {
+		acked, lost    int // and the worst slot, of five packets that were all lost
+		change         func(l *lossTest)
+		queue, limited bool
+		cause          cause
+		tolerance      float64
+		last           float64 // the loss that is remembered
+		anew           bool
+	}{
+		"too soon":                       {10, 90, func(l *lossTest) { l.since = now - lossSlot + 1 }, false, false, tolerable, 0.05, 0, false},
+		"beyond chance":                  {88, 12, func(*lossTest) {}, false, false, congestive, 0.05, 0.12 - math.Sqrt(0.12*0.88/100), true},
+		"as is":                          {89, 11, func(*lossTest) {}, false, false, tolerable, 0.05, 0, false},
+		"twenty":                         {10, 10, func(*lossTest) {}, false, false, congestive, 0.05, 0.5 - math.Sqrt(0.25/20), true},
+		"nineteen":                       {9, 10, func(*lossTest) {}, false, false, tolerable, 0.05, 0, false},
+		"unused":                         {50, 50, func(l *lossTest) { l.eager = gathered{} }, false, true, tolerable, 0.05, 0, false},
+		"unused, and hardly any":         {40, 60, func(l *lossTest) { l.eager = gathered{} }, false, true, congestive, 0.05, 0.6 - math.Sqrt(0.24/100), true},
+		"used, of what was unused":       {50, 50, func(l *lossTest) { l.eager = gathered{} }, false, false, tolerable, 0.05, 0, false},
+		"many":                           {385, 15, func(l *lossTest) { l.tolerance = 0.306 }, false, false, tolerable, 0.304, 0, true},
+		"not as many":                    {384, 15, func(l *lossTest) { l.tolerance = 0.306 }, false, false, tolerable, 0.306, 0, false},
+		"the same, at half the rate":     {80, 20, func(l *lossTest) { l.lastLoss = 0.2 }, false, false, ofThePath, 0.3, 0, true},
+		"the same, and it was tolerated": {80, 20, func(l *lossTest) { l.lastLoss, l.tolerance = 0.2, 0.35 }, false, false, ofThePath, 0.35, 0, true},
+		"most that is a path's":          {60, 40, func(l *lossTest) { l.lastLoss = 0.35 }, false, false, ofThePath, maxTolerance, 0, true},
+		"more than that":                 {59, 41, func(l *lossTest) { l.lastLoss = 0.35 }, false, false, tolerable, 0.05, 0.35, false},
+		"none":                           {100, -5, func(l *lossTest) { l.lastLoss = 0.2 }, false, false, answered, 0.05, 0, false},
+		"too few to tell":                {20, 1, func(l *lossTest) { l.lastLoss = 0.2 }, false, false, tolerable, 0.05, 0.2, false},
+		"a queue":                        {80, 20, func(l *lossTest) { l.lastLoss = 0.2 }, true, false, congestive, 0.05, 0.2 - math.Sqrt(0.16/100), true},
+		"at nearly the rate of before":   {80, 20, func(l *lossTest) { l.lastLoss, l.lastRate = 0.2, 54e3 }, false, false, congestive, 0.05, 0.2 - math.Sqrt(0.16/100), true},
+	} {
+		l := lossTest{base: 0.05, tolerance: 0.05, lastRate: 100e3, rate: 50e3, since: now - lossSlot}
+		l.slot = fates{0, 1}
+		l.all = gathered{fates{v.acked, v.lost + 4}, fates{0, 5}}
+		l.eager = l.all
+		v.change(&l)
+		require.Equal(t, v.cause, l.verdict(now, 50e3, v.queue, v.limited), name)
+		require.InDelta(t, v.tolerance, l.tolerance, 1e-4, name)
+		require.InDelta(t, v.last, l.lastLoss, 1e-9, name)
+		switch {
+		case v.anew:
+			require.Equal(t, []any{gathered{}, gathered{}, fates{}, now, 0.0}, []any{l.all, l.eager, l.slot, l.since, l.rate}, name)
+		case name != "too soon":
+			require.Equal(t, []any{fates{v.acked, v.lost + 5}, fates{}, now, 50e3}, []any{l.all.fates, l.slot, l.since, l.rate}, "%s: a slot ends", name)
+		}
+	}
+}
+
+// TestSlotsOfLoss: the slot with the most losses is the worst, and one begins with the first loss after a slot without any.
+func TestSlotsOfLoss(t *testing.T) {
+	var g gathered
+	for _, slot := range []fates{{5, 0}, {5, 3}, {1, 3}, {9, 2}} {
+		g.add(slot)
+	}
+	require.Equal(t, gathered{fates{20, 8}, fates{5, 3}}, g)
+	require.InEpsilon(t, 0.25, (&fates{3, 1}).loss(), 1e-9)
+
+	l := lossTest{slot: fates{5, 0}, since: 1, clean: true}
+	l.lose(70 * ms)
+	require.Equal(t, lossTest{slot: fates{0, 1}, since: 70 * ms, clean: true, all: gathered{fates: fates{5, 0}}}, l)
+	l.lose(80 * ms)
+	require.Equal(t, lossTest{slot: fates{0, 2}, since: 70 * ms, clean: true, all: gathered{fates: fates{5, 0}}}, l)
+	l.close(170*ms, 100, false)
+	require.False(t, l.clean)
+	l.slot.acked = 3
+	l.lose(200 * ms)
+	require.Equal(t, fates{3, 1}, l.slot, "behind one with losses it goes on")
+	require.Equal(t, 170*ms, l.since)
+	l.close(270*ms, 90, true)
+	l.close(370*ms, 120, false)
+	require.True(t, l.clean)
+	require.Equal(t, 90.0, l.rate, "the lowest")
+	require.Equal(t, []fates{{8, 3}, {0, 2}}, []fates{l.all.fates, l.eager.fates})
+}
+
+// TestGoodBadRTT: round trip times are smoothed by a tenth, from the first on. One of 0 is none.
+func TestGoodBadRTT(t *testing.T) {
+	g := NewGoodBad(1000)
+	for _, v := range []struct {
+		rtt  time.Duration
+		then float64
+	}{{0, 0}, {100 * ms, 100e6}, {200 * ms, 110e6}, {0, 110e6}, {10 * ms, 100e6}} {
+		g.OnAck(0, 0, 0, v.rtt)
+		require.InDelta(t, v.then, g.rtt, 1e-3)
+	}
+}
+
+// TestGoodBadStarts: good conditions count from the first tick on, and without a break.
+func TestGoodBadStarts(t *testing.T) {
+	g := NewGoodBad(1000)
+	g.OnAck(0, 0, 0, ms)
+	g.Tick(time.Hour)
+	require.Zero(t, g.goodFor)
+	g.Tick(time.Hour + 100*ms)
+	require.Equal(t, 100*ms, g.goodFor)
+	require.Equal(t, [3]uint32{100, 0, 0}, g.ticks.gaps, "the first is no time between two")
+	g.rtt = 1e9
+	g.Tick(time.Hour + 200*ms)
+	require.Zero(t, g.goodFor)
+}

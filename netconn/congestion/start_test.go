@@ -23,6 +23,8 @@ func TestLossAtLowerRatesIsThePaths(t *testing.T) {
 		{"less than the initial rate", []startStep{{30e3, fates{13, 17}}, {60e3, fates{13, 47}}}, 0.6, false},
 		{"20 %, and a link of 60 kB/s", []startStep{{30e3, fates{32, 8}}, {60e3, fates{64, 16}}, {120e3, fates{40, 60}}}, 0.5, false},
 		{"the newest rate had hardly any packets, and a link of 45 kB/s", []startStep{{30e3, fates{40, 0}}, {60e3, fates{45, 15}}, {120e3, fates{2, 0}}}, 0.15, false},
+		{"20 %, and the newest rate has lost none yet", []startStep{{30e3, fates{32, 8}}, {60e3, fates{48, 12}}, {120e3, fates{12, 0}}}, 0.15, true},
+		{"a link of 90 kB/s, and a rate that is hardly lower", []startStep{{30e3, fates{40, 0}}, {100e3, fates{60, 15}}, {120e3, fates{80, 17}}}, 0.15, false},
 		{"one rate alone", []startStep{{30e3, fates{32, 8}}}, 0.15, false},
 		{"more than is ever a path's own", []startStep{{30e3, fates{20, 20}}, {60e3, fates{40, 40}}}, 0.45, false},
 	} {
@@ -57,8 +59,9 @@ func TestStepsOfAStart(t *testing.T) {
 	require.Equal(t, rate/2, s.steps[s.n-1].rate)
 	require.Equal(t, fates{15, 15}, s.steps[0].fates)
 	s.at(1000).acked++
+	s.at(1000).acked++
 	require.Equal(t, 1, s.n)
-	require.Equal(t, fates{1, 0}, s.steps[0].fates)
+	require.Equal(t, fates{2, 0}, s.steps[0].fates)
 }
 
 // TestDelayThatIsNoQueue: packets that were in flight when a delay ended the start refute it by coming sooner, few of them don't, and what can't be told from a queue doesn't either.
@@ -85,6 +88,12 @@ func TestDelayThatIsNoQueue(t *testing.T) {
 	var none doubt
 	none.sample(0, ms)
 	require.Equal(t, doubt{}, none)
+	last := doubt{delay: 24 * ms, sendGap: 12 * ms, last: 10, packets: doubtPackets - 1}
+	last.sample(10, 118*ms)
+	last.low = 118 * ms
+	require.True(t, last.refuted(100*ms, 10*ms))
+	last.low++
+	require.False(t, last.refuted(100*ms, 10*ms), "three quarters of a delay that is hardly longer than what can't be told from none")
 }
 
 // offers counts the bytes that leave.
