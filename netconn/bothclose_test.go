@@ -73,3 +73,19 @@ func TestBothCloseAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAcksTheOthersClose: an end that closes, too, acks the other's close before it ends, though its acks would wait: who ends is heard no more.
+func TestAcksTheOthersClose(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.AckDelay = 100 * time.Millisecond })
+	for _, c := range h.conns {
+		c.Close(h.now, "")
+	}
+	h.tick(10 * time.Millisecond)
+	h.sent[0] = nil // lost
+	h.deliver(1)
+	require.True(t, h.conns[0].Closed())
+	require.False(t, h.conns[1].Closed())
+	h.deliver(0)
+	require.True(t, h.conns[1].Closed())
+	require.Equal(t, ClosedByUs, h.conns[1].Result().Code)
+}

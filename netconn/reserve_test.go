@@ -38,6 +38,24 @@ func TestReserve(t *testing.T) {
 	require.Equal(t, mostOwed, r.owed)
 }
 
+// TestReserveIsForTheGame: what packets with bunches take is the game's, and what acks and keep-alives take isn't.
+func TestReserveIsForTheGame(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.Redundancy.Copies = 1 })
+	c := h.conns[0]
+	h.exchange()
+	require.Zero(t, c.reserve.used)
+	sent := c.Counters
+	c.oweAcks(0)
+	c.FlushNet()
+	require.Equal(t, sent.PacketsSent+1, c.Counters.PacketsSent)
+	require.Zero(t, c.reserve.used)
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100)})
+	require.NoError(t, err)
+	c.FlushNet()
+	require.Equal(t, sent.PacketsSent+2, c.Counters.PacketsSent)
+	require.InDelta(t, 100+c.cfg.PacketOverhead, c.reserve.used, 20)
+}
+
 type copiesSay struct{ Pad []byte }
 
 func (m *copiesSay) Serialize(s *msg.Stream) { s.Bytes(&m.Pad, 200) }
