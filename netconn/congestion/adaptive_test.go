@@ -11,12 +11,14 @@ import (
 
 func TestAdaptiveConfig(t *testing.T) {
 	for _, cfg := range []AdaptiveConfig{
-		{MinRate: 50_000}, {MaxRate: 10_000}, {MinRate: -1}, {TargetDelay: -1},
+		{MinRate: 50_000}, {MaxRate: 10_000}, {MinRate: -1}, {TargetDelay: -1}, {TargetDelay: 100*time.Microsecond - 1},
 		{MaxBurst: -1}, {LossTolerance: 0.9}, {MaxPacket: 10}, {MaxPacket: 1 << 20},
 	} {
 		_, err := NewAdaptive(cfg)
 		require.ErrorIs(t, err, ErrConfig, "%+v", cfg)
 	}
+	_, err := NewAdaptive(AdaptiveConfig{TargetDelay: 100 * time.Microsecond})
+	require.NoError(t, err)
 	a, err := NewAdaptive(AdaptiveConfig{InitialRate: 8000, LossTolerance: -1})
 	require.NoError(t, err)
 	require.Equal(t, 8000.0, a.Rate())
@@ -311,6 +313,10 @@ func TestLateCalls(t *testing.T) {
 			if v.late {
 				require.Equal(t, []time.Duration{at, at}, []time.Duration{a.awaited, a.late}, "%d, %+v", i, v)
 			}
+			if v.late && !v.deaf {
+				require.Equal(t, at, a.pacer.last, "%d, %+v: there is credit for that time", i, v)
+				require.Zero(t, a.pacer.accrued, "%d, %+v: what was left of it says nothing", i, v)
+			}
 		}
 	}
 }
@@ -361,6 +367,7 @@ func TestWhatFeedbackCounts(t *testing.T) {
 	a := running(t)
 	a.rates.from(0, 10_000)
 	a.inflight = 2000
+	a.doubt = doubt{delay: ms, last: 4}
 	a.round.begin(now-20*ms, 6, false)
 	a.OnAck(now, 3, 100, 50*ms)
 	require.Equal(t, round{open: true, start: now - 20*ms, end: 6}, a.round, "it left before")
@@ -382,6 +389,7 @@ func TestWhatFeedbackCounts(t *testing.T) {
 	require.Equal(t, fates{3, 1}, a.steps.steps[0].fates)
 	require.Equal(t, 1200, a.inflight)
 	require.Equal(t, 60*ms, a.recent.last)
+	require.Equal(t, doubt{delay: ms, last: 4, low: 40 * ms, packets: 2}, a.doubt, "also of packets that say nothing else")
 	a.OnLost(now, 8, 5000)
 	require.Zero(t, a.inflight)
 }
@@ -399,6 +407,7 @@ func TestStepsAreOfTheRate(t *testing.T) {
 		a.OnLost(10*time.Second, 5, 100)
 		if v.counts {
 			require.Equal(t, []startStep{{0, fates{1, 1}}}, a.steps.steps[:a.steps.n])
+			require.Zero(t, a.round.sending, "nobody knows the rate")
 		} else {
 			require.Zero(t, a.steps, "%+v", v)
 		}
@@ -557,6 +566,9 @@ func TestRoomInFlight(t *testing.T) {
 	a.inflight = window
 	require.Zero(t, a.Budget(now))
 	require.True(t, a.full, "that leaves credit unused as well")
+	at, ok := a.NextDeadline(now)
+	require.True(t, ok)
+	require.Equal(t, now+a.curiosity()+1, at)
 	a.longest = 0
 	require.Equal(t, int(a.creditLimit()), a.Budget(now+time.Second), "nobody knows how long a round trip is")
 
@@ -583,11 +595,43 @@ func TestRoomInFlight(t *testing.T) {
 	}
 	a = running(t)
 	a.pacer.credit, a.inflight = -300, 1
-	at, ok := a.NextDeadline(now)
+	at, ok = a.NextDeadline(now)
 	require.True(t, ok)
 	require.Equal(t, now+10*ms+time.Microsecond, at, "a debt of 300 bytes")
 	a.pacer.credit = 0
 	at, ok = a.NextDeadline(now)
 	require.True(t, ok)
 	require.Equal(t, now+time.Microsecond, at)
+}
+
+// TestFirstCall: time begins with the first call, whichever that is: there is no credit for what was before. A packet is paid for with what was there when it left.
+func TestFirstCall(t *testing.T) {
+	for i, call := range []func(a *Adaptive){
+		func(a *Adaptive) { a.Tick(time.Hour) },
+		func(a *Adaptive) { a.OnSent(time.Hour, 0, 0) },
+		func(a *Adaptive) { a.Budget(time.Hour) },
+	} {
+		a := adaptive(t)
+		call(a)
+		require.Equal(t, []time.Duration{time.Hour, time.Hour, time.Hour}, []time.Duration{a.pacer.last, a.lastTick, a.lastSent}, "%d", i)
+		require.Equal(t, a.creditLimit(), a.pacer.credit, "%d", i)
+		require.Zero(t, a.tickGap, "%d", i)
+	}
+	a := running(t)
+	a.pacer.credit = 2400
+	a.OnSent(10*time.Second+10*ms, 8, 1000)
+	require.Equal(t, 10*time.Second+10*ms, a.pacer.last)
+	require.InDelta(t, 2400-1000, a.pacer.credit, 1e-9, "no more than two packets were left")
+}
+
+// TestFeedbackEndsARound: the round that is over is judged before what comes next counts.
+func TestFeedbackEndsARound(t *testing.T) {
+	a := running(t)
+	a.inflight = 1000
+	a.round.begin(10*time.Second-50*ms, 4, false)
+	a.round.done, a.round.packets, a.round.acked, a.round.low, a.round.high = true, 1, 500, 40*ms, 40*ms
+	a.OnAck(10*time.Second+20*ms, 6, 100, 50*ms)
+	require.Equal(t, 1, a.out.n)
+	require.Equal(t, float32(500), a.out.rounds[0].acked)
+	require.Equal(t, 100, a.round.acked)
 }

@@ -980,6 +980,10 @@ func TestCapacityOfTheLink(t *testing.T) {
 		require.InDelta(t, v.rate, rate, 1, name)
 		require.Equal(t, d.rounds[0].idle, idle, name)
 	}
+	var short delivery
+	short.n, short.rounds[0] = 1, outcome{sent: 20_000, acked: 18_000, through: 19_200, asked: 80_000, took: 500 * ms, left: 250 * ms, idle: true}
+	rate, _ := short.capacity(false, false, 0)
+	require.InDelta(t, 80_000, rate, 1, "half of what there was to send in half a second")
 	var none delivery
 	rate, idle := none.capacity(true, true, 0)
 	require.Zero(t, rate)

@@ -25,6 +25,7 @@ func TestLossAtLowerRatesIsThePaths(t *testing.T) {
 		{"the newest rate had hardly any packets, and a link of 45 kB/s", []startStep{{30e3, fates{40, 0}}, {60e3, fates{45, 15}}, {120e3, fates{2, 0}}}, 0.15, false},
 		{"20 %, and the newest rate has lost none yet", []startStep{{30e3, fates{32, 8}}, {60e3, fates{48, 12}}, {120e3, fates{12, 0}}}, 0.15, true},
 		{"a link of 90 kB/s, and a rate that is hardly lower", []startStep{{30e3, fates{40, 0}}, {100e3, fates{60, 15}}, {120e3, fates{80, 17}}}, 0.15, false},
+		{"twice the rate loses more, of few packets", []startStep{{30e3, fates{40, 0}}, {60e3, fates{60, 15}}, {120e3, fates{7, 5}}}, 0.15, true},
 		{"one rate alone", []startStep{{30e3, fates{32, 8}}}, 0.15, false},
 		{"more than is ever a path's own", []startStep{{30e3, fates{20, 20}}, {60e3, fates{40, 40}}}, 0.45, false},
 	} {
