@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 )
 
@@ -504,4 +505,34 @@ func TestSymbolsWaitForBunches(t *testing.T) {
 	require.Greater(t, at, c.flow.lastSend+tailRepair)
 	c.Tick(c.flow.lastSend + tailRepair)
 	require.Equal(t, 1, c.coder.uncovered)
+}
+
+// asksHeard asks which packet was heard when it hears of an ack.
+type asksHeard struct {
+	channel.Nop
+	o     *outlet
+	heard []int64
+}
+
+func (a *asksHeard) ReceivedAck(*channel.Channel, int64) { a.heard = append(a.heard, a.o.Heard()) }
+
+// TestHeardWithTheAck: with Coding a packet is heard before its acks are told: a channel that goes with them takes nothing that comes late from before it.
+func TestHeardWithTheAck(t *testing.T) {
+	for _, repairs := range []float64{0, 1} {
+		h := newHand(t, func(_ int, c *Config) { c.Coding.Repairs, c.NetSpeed = repairs, 10_000_000 })
+		c := h.conns[0]
+		asks := &asksHeard{o: (*outlet)(c)}
+		ch, err := c.Open(testName, asks)
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+		for len(asks.heard) == 0 {
+			h.exchange()
+		}
+		if repairs == 0 {
+			require.Zero(t, asks.heard[0])
+		} else {
+			require.Equal(t, c.notify.InID(), asks.heard[0])
+		}
+	}
 }
