@@ -710,3 +710,77 @@ func TestStrictControlUnderJitter(t *testing.T) {
 	require.Zero(t, broke[true])
 	require.Positive(t, broke[false])
 }
+
+// countsWaiting is a handler that counts the bunches that wait while it gets something.
+type countsWaiting struct {
+	channel.Nop
+	c       *Conn
+	waiting []int
+}
+
+func (w *countsWaiting) ReceivedBunch(*channel.Channel, *bunch.In) {
+	if w.c != nil {
+		w.waiting = append(w.waiting, w.c.Table().Waiting())
+	}
+}
+
+// TestSlowTicksReadFirst: where nothing was read and no receive tick was for longer than slowTicks, all that has gathered is read before a packet leaves: what doesn't fit the packet at hand waits for the end of the tick, and is spent. What
+// waited before goes into that packet.
+func TestSlowTicksReadFirst(t *testing.T) {
+	for name, v := range map[string]struct {
+		read, tick time.Duration // since
+		slow       bool
+	}{
+		"slow":          {slowTicks + 1, slowTicks + 1, true},
+		"read lately":   {slowTicks, slowTicks + 1, false},
+		"ticked lately": {slowTicks + 1, slowTicks, false},
+	} {
+		h := newHand(t, func(_ int, c *Config) { c.NetSpeed = 10_000_000 })
+		c, first, second := h.conns[1], h.packet(0, true), h.packet(0, true)
+		h.now += time.Second
+		c.flow.readAt, c.order.ticks.at = h.now-v.read, h.now-v.tick
+		h.give(0, first)
+		require.Equal(t, v.slow, c.flow.atOnce, name)
+		h.give(0, second)
+		require.Equal(t, v.slow, c.flow.atOnce, "%s: all of it", name)
+		sent, budget := c.Counters.PacketsSent, c.Budget()
+		for range 3 {
+			_, err := h.chs[1].SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		if v.slow {
+			require.Equal(t, sent, c.Counters.PacketsSent, name)
+			require.InDelta(t, budget-2700, c.Budget(), 100, name)
+		} else {
+			require.Equal(t, sent+2, c.Counters.PacketsSent, name)
+		}
+		c.PostTickDispatch(h.now)
+		require.Equal(t, sent+2, c.Counters.PacketsSent, name)
+		require.False(t, c.flow.atOnce, name)
+	}
+
+	var handler countsWaiting
+	h := newHand(t, func(i int, c *Config) {
+		if i == 1 {
+			c.Controller = adapt()
+			accept := c.Channels[1].Accept
+			c.Channels[1].Accept = func(ch *channel.Channel) channel.Handler {
+				accept(ch) // so that there is one to send on
+				return &handler
+			}
+		}
+	})
+	c, p := h.conns[1], h.packet(0, true)
+	handler.c = c
+	for c.IsNetReady() {
+		_, err := h.chs[1].SendBunch(&bunch.Out{Data: make([]byte, 500), NoMerge: true})
+		require.NoError(t, err)
+	}
+	c.FlushNet()
+	_, err := h.chs[1].SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Table().Waiting())
+	h.now += time.Second
+	h.give(0, p)
+	require.Equal(t, []int{0}, handler.waiting)
+}
