@@ -208,3 +208,38 @@ func TestKeepAlivesLeaveAnswers(t *testing.T) {
 		require.Zero(t, l.res[0].Unacked)
 	}
 }
+
+// TestHushBeforeLastWords: in the last 250 ms of a close, or an eighth of LingerTimeout, nothing is sent while what isn't acked takes more than 32 KiB, but the last words themselves.
+func TestHushBeforeLastWords(t *testing.T) {
+	const ms = time.Millisecond
+	for name, v := range map[string]struct {
+		linger, left time.Duration
+		bytes        int
+		closes, last bool
+		hushed       bool
+	}{
+		"before":           {4 * time.Second, 250 * ms, 40_000, true, false, false},
+		"hush":             {4 * time.Second, 250*ms - 1, 40_000, true, false, true},
+		"of a short close": {time.Second, 125 * ms, 40_000, true, false, false},
+		"an eighth":        {time.Second, 125*ms - 1, 40_000, true, false, true},
+		"little":           {4 * time.Second, 10 * ms, 10_000, true, false, false},
+		"no close":         {4 * time.Second, 10 * ms, 40_000, false, false, false},
+		"last words":       {4 * time.Second, 10 * ms, 40_000, true, true, false},
+	} {
+		h := newHand(t, func(_ int, c *Config) { c.LingerTimeout, c.NetSpeed = v.linger, 100_000_000 })
+		c := h.conns[0]
+		for range v.bytes / 1000 {
+			_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 1000), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		if v.closes {
+			c.Close(h.now, "")
+			require.Equal(t, h.now+v.linger, c.closer.deadline)
+		}
+		c.now, c.closer.lastWords = h.now+v.linger-v.left, v.last
+		used, _ := c.Table().Unreleased()
+		require.Equal(t, v.bytes > hushAbove, used > hushAbove, name)
+		require.Equal(t, v.hushed, c.hushed(), name)
+		require.Equal(t, !v.hushed, (*outlet)(c).MaySend(100), name)
+	}
+}
