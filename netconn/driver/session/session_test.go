@@ -515,3 +515,36 @@ func TestSettings(t *testing.T) {
 	_, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) { return nil, nil }, Silence: -1})
 	require.ErrorIs(t, err, session.ErrConfig)
 }
+
+// TestDialsThatFail: a Dial that has no token yet is called again in the next tick, one that fails after Pause, and one that is refused after twice the time of before.
+func TestDialsThatFail(t *testing.T) {
+	dials, told := 0, 0
+	var why error
+	r, err := session.NewRedialer(session.RedialConfig{
+		Pause:  time.Second,
+		Dial:   func() (*driver.Driver, error) { dials++; return nil, why },
+		Failed: func(error) { told++ },
+	})
+	require.NoError(t, err)
+	now := simtest.Epoch
+	for _, v := range []struct {
+		why         error
+		after       time.Duration
+		dials, told int
+	}{
+		{nil, time.Second, 10, 0},
+		{errors.New("no network"), 10 * time.Second, 10, 10},
+		{driver.ErrDenied, 17 * time.Second, 5, 5}, // and 2 s, 4, 5, 5
+		{errors.New("no network"), 10 * time.Second, 6, 6},
+		{nil, time.Second, 10, 0},
+	} {
+		why, dials, told = v.why, 0, 0
+		for end := now.Add(v.after); now.Before(end); now = now.Add(100 * time.Millisecond) {
+			r.TickDispatch(now)
+			r.TickFlush(now)
+		}
+		require.Equal(t, []int{v.dials, v.told}, []int{dials, told}, "%v", v.why)
+		require.Nil(t, r.Driver())
+		require.NoError(t, r.Err())
+	}
+}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -122,5 +123,31 @@ func TestManyMoves(t *testing.T) {
 		}
 		require.Nil(t, r.world.Failure())
 		require.Len(t, r.joins["Ann"], 1+moves)
+	}
+}
+
+// TestRefusedAgain: a server that refuses a client beside its connection is dialed as soon as ever once the client has had a connection for MaxPause: what was before doesn't count.
+func TestRefusedAgain(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.over(driver.PlainSalted{}) })
+	refuses := false
+	r.refuse = func(name string) error {
+		if refuses && name == "Ann" {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	for _, at := range []time.Duration{10 * time.Second, 40 * time.Second} {
+		r.world.RunUntil(at)
+		before := r.dials
+		r.world.Host("Ann").Rebind()
+		refuses = true
+		r.world.RunUntil(at + 3*time.Second)
+		require.InDelta(t, 4, r.dials-before, 1, "250 ms, 500, 1000, 2000")
+		r.world.RunUntil(at + 14*time.Second)
+		require.InDelta(t, 6, r.dials-before, 1, "4000, 5000, ...")
+		refuses = false
+		r.world.RunUntil(at + 22*time.Second)
+		require.True(t, r.clients["Ann"].conn.Joined() && !r.clients["Ann"].conn.Closed())
+		require.Nil(t, r.world.Failure())
 	}
 }
