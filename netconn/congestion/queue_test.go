@@ -87,6 +87,10 @@ func TestNoiseOfRounds(t *testing.T) {
 			q.sample(time.Duration(i)*50*ms, v.low(i), 100, v.apart, false)
 		}
 		require.InDelta(t, v.noise, q.noise(), float64(2*ms), name)
+		if name == "up and down" {
+			require.InDelta(t, 4*ms, q.up, float64(ms), "as often as not")
+			require.InDelta(t, 4*ms, q.down, float64(ms))
+		}
 	}
 }
 

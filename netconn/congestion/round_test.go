@@ -989,3 +989,39 @@ func TestCapacityOfTheLink(t *testing.T) {
 	require.Zero(t, rate)
 	require.False(t, idle)
 }
+
+// TestWhatARoundLeaves: the longest round trip time, its delivery unless that can't be timed, and whether the application left credit unused, which it doesn't if as much is in flight as may be, or the peer has no room.
+func TestWhatARoundLeaves(t *testing.T) {
+	for name, v := range map[string]struct {
+		unused      float64
+		full, wants bool
+		cold        bool
+		low, high   time.Duration
+		idle        int64
+		longest     time.Duration
+	}{
+		"all used":           {10, false, false, false, 40 * ms, 60 * ms, -1, 60 * ms},
+		"unused":             {11, false, false, false, 40 * ms, 60 * ms, 7, 60 * ms},
+		"full":               {11, true, false, false, 40 * ms, 60 * ms, -1, 60 * ms},
+		"the peer's":         {11, false, true, false, 40 * ms, 60 * ms, -1, 60 * ms},
+		"cold":               {10, false, false, true, 40 * ms, 60 * ms, -1, 60 * ms},
+		"of a shorter way":   {10, false, false, false, 40 * ms, 0, -1, 40 * ms},
+		"nobody knows a way": {10, false, false, false, 0, 0, -1, 90 * ms},
+	} {
+		a := adaptive(t)
+		a.start(0)
+		a.lastID, a.longest, a.pacer.last = 7, 90*ms, time.Second
+		a.round.begin(time.Second-50*ms, 7, v.cold)
+		a.round.done, a.round.low, a.round.high, a.round.acked = true, v.low, v.high, 1000
+		a.pacer.accrued, a.pacer.unused, a.full, a.wants = 100, v.unused, v.full, v.wants
+		a.lastFeedback, a.out.n = time.Second, 1
+		a.settle(time.Second)
+		require.Equal(t, v.idle, a.idle, name)
+		require.Equal(t, v.longest, a.longest, name)
+		if v.cold {
+			require.Zero(t, a.out.n, name)
+		} else {
+			require.Equal(t, 2, a.out.n, name)
+		}
+	}
+}
