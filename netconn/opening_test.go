@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -63,4 +64,46 @@ func TestUnreliableBeforeItsOpenIsAcked(t *testing.T) {
 		require.LessOrEqual(t, refused, uint64(400), "open of %d bytes", open)
 	}
 	require.LessOrEqual(t, slow, 4)
+}
+
+// losses notes the packets that a controller is told are lost.
+type losses struct {
+	congestion.Controller
+	ids []int64
+}
+
+func (l *losses) OnLost(now time.Duration, id int64, bytes int) {
+	l.ids = append(l.ids, id)
+	l.Controller.OnLost(now, id, bytes)
+}
+
+// TestRefusedForALostOpen: a packet with an unreliable bunch that the peer refuses, as the channel's open was lost before it, is no loss of the path. The open's is.
+func TestRefusedForALostOpen(t *testing.T) {
+	told := &losses{Controller: congestion.NewTokenBucket(1_000_000)}
+	h := newHand(t, func(i int, c *Config) {
+		if i == 0 {
+			c.Controller = told
+		}
+	})
+	c := h.conns[0]
+	ch, err := c.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	c.FlushWritten(h.now)
+	open := c.notify.OutID() - 1
+	require.Len(t, h.sent[0], 1)
+	h.sent[0] = nil // and the next has no room for a copy
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), NoMerge: true})
+	require.NoError(t, err)
+	c.FlushWritten(h.now)
+	require.Len(t, h.sent[0], 1)
+	refused := h.conns[1].Counters.Refused
+	h.deliver(0)
+	require.Equal(t, refused+1, h.conns[1].Counters.Refused)
+	for range 10 {
+		h.exchange()
+	}
+	require.True(t, ch.OpenAcked())
+	require.Equal(t, []int64{open}, told.ids)
 }
