@@ -64,3 +64,20 @@ func TestFlushWritten(t *testing.T) {
 	c.FlushWritten(2 * time.Millisecond)
 	require.EqualValues(t, 1, c.Counters.PacketsSent)
 }
+
+// TestManyAcksAreDue: acks don't wait for AckDelay once 16 packets are owed one, or half of the window.
+func TestManyAcksAreDue(t *testing.T) {
+	for _, v := range []struct{ window, due int }{{256, 16}, {24, 12}} {
+		h := newHand(t, func(_ int, c *Config) {
+			c.AckDelay, c.Protocol = 500*time.Millisecond, Bunchnet()
+			c.Protocol.PacketWindow = v.window
+		})
+		c := h.conns[1]
+		c.oweAcks(0)
+		c.FlushNet() // what was before
+		for i := range v.due {
+			h.give(0, h.packet(0, false))
+			require.Equal(t, i == v.due-1, c.acksDue(), "a window of %d, packet %d", v.window, i)
+		}
+	}
+}

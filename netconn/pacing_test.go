@@ -476,3 +476,24 @@ func TestNotesAreBounded(t *testing.T) {
 		require.Zero(t, refused)
 	}
 }
+
+// TestNothingIsTakenWithinTheBudget: unreliable bunches within the budget take nothing of the share of reliable ones, unless one of these waits.
+func TestNothingIsTakenWithinTheBudget(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.NetSpeed = 1_000_000 })
+	c := h.conns[0]
+	say := func(reliable bool) {
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: reliable, NoMerge: true})
+		require.NoError(t, err)
+	}
+	say(false)
+	require.True(t, c.IsNetReady())
+	require.Zero(t, c.pace.overdrawn)
+	c.cfg.Controller.OnSent(h.now, 0, 1_000_000)
+	say(true)
+	require.Equal(t, 1, c.Table().Waiting())
+	require.Zero(t, c.pace.overdrawn)
+	c.cfg.Controller.OnSent(h.now, 0, -2_000_000)
+	require.True(t, c.IsNetReady())
+	say(false)
+	require.Greater(t, c.pace.overdrawn, 500.0)
+}

@@ -123,6 +123,15 @@ func TestForgottenTick(t *testing.T) {
 	r.world.RunUntil(120 * time.Second)
 	require.Nil(t, r.world.Failure())
 	require.Equal(t, []string{"new", "away", "gone", "new"}, r.of("Ann"))
+
+	r = newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.config.Keep, r.noTick = 10*time.Second, true })
+	r.world.RunUntil(3 * time.Second)
+	r.world.Host("Ann").Crash(time.Hour)
+	r.world.RunUntil(50 * time.Second)
+	require.Equal(t, []string{"new", "away"}, r.of("Ann"))
+	require.NoError(t, r.clients["Bob"].Close())
+	r.world.RunUntil(51 * time.Second)
+	require.Equal(t, []string{"new", "away", "gone"}, r.of("Ann"), "another one's end tells the time, too")
 }
 
 // TestClockSetBack: a Redialer whose clock was set back while it waits for the next dial dials as ever.
