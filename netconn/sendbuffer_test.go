@@ -299,3 +299,27 @@ func TestExtendBunchToTheLastBit(t *testing.T) {
 		}
 	}
 }
+
+// TestWholeBunchesPartNothing: only a packet that the next part of an unreliable bunch follows leaves without copies and acks behind it: before a whole bunch, a first part or a reliable one it ends as ever.
+func TestWholeBunchesPartNothing(t *testing.T) {
+	for name, v := range map[string]struct {
+		h      bunch.Header
+		parted bool
+	}{
+		"whole":         {bunch.Header{}, false},
+		"a first part":  {bunch.Header{Partial: true, PartialInitial: true}, false},
+		"the next":      {bunch.Header{Partial: true}, true},
+		"of a reliable": {bunch.Header{Partial: true, Reliable: true}, false},
+	} {
+		h := newHand(t, func(_ int, c *Config) { c.NetSpeed = 1_000_000 })
+		c := h.conns[0]
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 900), NoMerge: true})
+		require.NoError(t, err)
+		c.flow.lossNews = true // after which copies leave at once
+		v.h.ChIndex, v.h.Bits = h.chs[0].Index(), 8*900
+		(*outlet)(c).WriteBunch(&v.h, make([]byte, 900), h.chs[0], -1)
+		require.Len(t, h.sent[0], 1)
+		require.Equal(t, v.parted, c.flow.lossNews, name)
+		require.False(t, c.split)
+	}
+}
