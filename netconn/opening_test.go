@@ -66,44 +66,69 @@ func TestUnreliableBeforeItsOpenIsAcked(t *testing.T) {
 	require.LessOrEqual(t, slow, 4)
 }
 
-// losses notes the packets that a controller is told are lost.
+// losses notes the packets that a controller is told are lost, and counts what is in flight.
 type losses struct {
 	congestion.Controller
-	ids []int64
+	ids      []int64
+	inflight int
+}
+
+func (l *losses) OnSent(now time.Duration, id int64, bytes int) {
+	l.inflight += bytes
+	l.Controller.OnSent(now, id, bytes)
+}
+
+func (l *losses) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
+	l.inflight -= bytes
+	l.Controller.OnAck(now, id, bytes, rtt)
 }
 
 func (l *losses) OnLost(now time.Duration, id int64, bytes int) {
 	l.ids = append(l.ids, id)
+	l.inflight -= bytes
 	l.Controller.OnLost(now, id, bytes)
 }
 
-// TestRefusedForALostOpen: a packet with an unreliable bunch that the peer refuses, as the channel's open was lost before it, is no loss of the path. The open's is.
+// TestRefusedForALostOpen: a packet with an unreliable bunch that the peer refuses, as the channel's open was lost before it, is no loss of the path. The open's is, and so is one behind an open that has arrived.
 func TestRefusedForALostOpen(t *testing.T) {
-	told := &losses{Controller: congestion.NewTokenBucket(1_000_000)}
-	h := newHand(t, func(i int, c *Config) {
-		if i == 0 {
-			c.Controller = told
+	for _, opens := range []bool{false, true} {
+		told := &losses{Controller: congestion.NewTokenBucket(1_000_000)}
+		h := newHand(t, func(i int, c *Config) {
+			if i == 0 {
+				c.Controller = told
+			}
+		})
+		c := h.conns[0]
+		ch, err := c.Open(testName, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+		c.FlushWritten(h.now)
+		lost := c.notify.OutID() - 1
+		require.Len(t, h.sent[0], 1)
+		open := h.sent[0][0]
+		h.sent[0] = nil // and the next has no room for a copy
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), NoMerge: true})
+		require.NoError(t, err)
+		c.FlushWritten(h.now)
+		require.Len(t, h.sent[0], 1)
+		refused := h.conns[1].Counters.Refused
+		if opens {
+			lost++
+			h.sent[0] = [][]byte{open}
 		}
-	})
-	c := h.conns[0]
-	ch, err := c.Open(testName, channel.Nop{})
-	require.NoError(t, err)
-	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), Reliable: true, NoMerge: true})
-	require.NoError(t, err)
-	c.FlushWritten(h.now)
-	open := c.notify.OutID() - 1
-	require.Len(t, h.sent[0], 1)
-	h.sent[0] = nil // and the next has no room for a copy
-	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), NoMerge: true})
-	require.NoError(t, err)
-	c.FlushWritten(h.now)
-	require.Len(t, h.sent[0], 1)
-	refused := h.conns[1].Counters.Refused
-	h.deliver(0)
-	require.Equal(t, refused+1, h.conns[1].Counters.Refused)
-	for range 10 {
-		h.exchange()
+		h.deliver(0)
+		if !opens {
+			require.Equal(t, refused+1, h.conns[1].Counters.Refused)
+		}
+		for range 10 {
+			h.exchange()
+		}
+		require.True(t, ch.OpenAcked())
+		require.Equal(t, []int64{lost}, told.ids, "opens %v", opens)
+		for id := c.first; id < c.sentPackets.next; id++ {
+			told.inflight -= int(c.packetAt(id).bytes) + c.cfg.PacketOverhead
+		}
+		require.Zero(t, told.inflight, "opens %v: each packet counts as much when its fate is known", opens)
 	}
-	require.True(t, ch.OpenAcked())
-	require.Equal(t, []int64{open}, told.ids)
 }

@@ -141,3 +141,21 @@ func TestShrinkKeepsWhatIsInFlight(t *testing.T) {
 	require.Positive(t, c.newest().at)
 	require.False(t, c.Closed())
 }
+
+// TestOrderCacheIsForgotten: after a period in which no packet was held back, and none is now.
+func TestOrderCacheIsForgotten(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[1]
+	c.enableOrderCache()
+	o := &c.order
+	o.held = 1
+	for range 3 {
+		o.shrink(5)
+		require.NotNil(t, o.slots)
+	}
+	o.held = 0
+	o.shrink(6)
+	require.NotNil(t, o.slots, "one was held in this period")
+	o.shrink(6)
+	require.Nil(t, o.slots)
+}
