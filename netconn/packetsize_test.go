@@ -697,3 +697,41 @@ func TestBoundRightAboveTheBase(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchEnds: a search is over when it is close enough to the largest size, or to one that was lost. Then it looks again after searchAgain, or for one that was lost after a time that doubles until that. A path that has become narrow has it go on later where it was.
+func TestSearchEnds(t *testing.T) {
+	const largest = 1400
+	for name, v := range map[string]struct {
+		size, failed int
+		ends         bool
+		at, look     time.Duration // from now on
+	}{
+		"far from the largest": {largest - searchStep - 1, 0, false, 0, searchLook},
+		"close to it":          {largest - searchStep, 0, true, searchAgain, searchLook},
+		"far from one lost":    {1200, 1200 + searchStep + 1, false, 0, searchLook},
+		"close to one lost":    {1200, 1200 + searchStep, true, searchLook, 2 * searchLook},
+	} {
+		h := newHand(t, func(_ int, c *Config) { c.LargestPacket = largest })
+		c := h.conns[0]
+		c.filled()
+		c.filled()
+		s := c.search
+		require.Equal(t, 1, s.full, "%s: one packet", name)
+		s.size, s.failed, s.at = v.size, v.failed, c.now
+		c.settleSize()
+		require.Equal(t, v.ends, s.full == 0, name)
+		require.Equal(t, []time.Duration{v.at, v.look}, []time.Duration{s.at - c.now, s.look}, name)
+		for range 20 {
+			c.settleSize()
+		}
+		if v.failed > 0 && v.ends {
+			require.Equal(t, []time.Duration{searchAgain, searchAgain}, []time.Duration{s.at - c.now, s.look}, name)
+		}
+		resume := s.at
+		c.narrow()
+		require.Equal(t, []int{c.basePacket(), 0, 0, v.size, v.failed}, []int{s.size, s.failed, s.full, s.before, s.beyond}, name)
+		require.Equal(t, []time.Duration{resume, searchLook}, []time.Duration{s.resume, s.look}, name)
+		c.narrow()
+		require.Equal(t, v.size, s.before, "%s: where it was is remembered", name)
+	}
+}
