@@ -735,3 +735,24 @@ func TestSearchEnds(t *testing.T) {
 		require.Equal(t, v.size, s.before, "%s: where it was is remembered", name)
 	}
 }
+
+// TestSearchSilence: packets are of the base size when larger ones left and no fate came for long, until one comes. The least size that was lost in a row is remembered.
+func TestSearchSilence(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.LargestPacket = 1400 })
+	c := h.conns[0]
+	c.filled()
+	s := c.search
+	c.now += time.Minute
+	s.size, c.rtt.smoothed, c.rtt.variance = 1300, 100*time.Millisecond, 10*time.Millisecond
+	s.since = c.now - searchSilence - 280*time.Millisecond
+	require.Equal(t, 1300, c.packetBytes())
+	s.since--
+	require.Equal(t, c.basePacket(), c.packetBytes())
+	c.sizeLost(5, &sentPacket{bytes: 100})
+	require.Equal(t, 1300, c.packetBytes())
+	require.Zero(t, s.run, "small ones tell nothing")
+	for i, least := range []int{1290, 1250} {
+		c.sizeLost(6, &sentPacket{bytes: []int32{1290, 1250}[i]})
+		require.Equal(t, []int{i + 1, least}, []int{s.run, s.least})
+	}
+}
