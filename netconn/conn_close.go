@@ -175,13 +175,13 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 // LinkLost says that the link below has lost the peer, which hasn't said that it leaves: it may come back by another connection. It is as if nothing had been
 // received for Timeout, and why is the result's Err.
 func (c *Conn) LinkLost(now time.Duration, why error) {
-	if c.closer.closing || c.closer.peerReason != "" {
-		c.LinkClosed(now, why.Error())
-		return
-	}
 	c.now = max(c.now, now)
 	if !c.closer.inPacket {
 		c.flushOrderCache(math.MaxInt64) // nothing comes any more that these wait for
+	}
+	if c.closer.closing || c.closer.peerReason != "" { // maybe in what was held back
+		c.LinkClosed(now, why.Error())
+		return
 	}
 	c.end(TimedOut, why)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -60,6 +61,41 @@ func TestLinkLost(t *testing.T) {
 		} else {
 			require.Equal(t, "bye", r.Reason, name)
 		}
+	}
+}
+
+// TestLinkLostHearsWhatIsHeld: what is held back for a late packet when the link loses the peer may have the game close, or say that the peer leaves: then nobody is waited for.
+func TestLinkLostHearsWhatIsHeld(t *testing.T) {
+	for _, want := range []CloseCode{TimedOut, ClosedByUs, ClosedByPeer} {
+		l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond}), 1, func(_ int, c *Config) { c.ReorderWindow = -1 })
+		l.control()
+		l.run(time.Second, nil)
+		c := l.conns[0]
+		c.enableOrderCache()
+		open := func() {
+			_, err := l.open(1).SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+			l.conns[1].FlushNet()
+		}
+		l.lose[1] = func([]byte) bool { return true }
+		open()
+		l.lose[1] = nil
+		open()
+		l.now += 10 * time.Millisecond
+		for p, ok := l.links[1].Pop(l.now); ok; p, ok = l.links[1].Pop(l.now) {
+			_ = c.ReceivedPacket(l.now, p)
+		}
+		require.Equal(t, 1, c.order.held)
+		l.accept[0] = func(*channel.Channel) {
+			switch want {
+			case ClosedByUs:
+				c.Close(l.now, "bye")
+			case ClosedByPeer:
+				c.PeerReason("bye")
+			}
+		}
+		c.LinkLost(l.now, errLinkLost)
+		require.Equal(t, want, c.Result().Code)
 	}
 }
 

@@ -82,3 +82,39 @@ func TestRoomFollowsWhatWaits(t *testing.T) {
 		require.Zero(t, q.waitBytes)
 	}
 }
+
+// TestFarRoomStaysCounted: what a map once had room for counts until it is gone, since it doesn't shrink.
+func TestFarRoomStaysCounted(t *testing.T) {
+	var reg Registry
+	reg.Add("figure", func() Message { return new(figure) })
+	q, mem := New(Config{Kinds: &reg, Window: 4096}), new(held)
+	q.memory = mem
+	read := func(from, to int) {
+		for id := from; id < to; id++ {
+			require.NoError(t, q.Read(one(id)))
+		}
+	}
+	receive := func() (n int) {
+		for m, k := q.Receive(); m != nil; m, k = q.Receive() {
+			k.Free(m)
+			n++
+		}
+		return n
+	}
+	read(4000, 4001)
+	for id := 3000; id < 3500; id += farPage {
+		read(id, id+1)
+	}
+	pages := q.farRoom
+	require.Equal(t, len(q.far), pages)
+	require.Greater(t, pages, 15)
+	read(0, 3000)
+	read(3000, 3500)
+	require.Equal(t, 3500, receive())
+	require.Len(t, q.far, 1)
+	require.GreaterOrEqual(t, mem.n, pages*farCost)
+	read(3500, 4000)
+	require.Equal(t, 501, receive())
+	require.Nil(t, q.far)
+	require.Equal(t, (len(q.in)-leastRing)*incomingSize, mem.n)
+}

@@ -17,7 +17,7 @@ const (
 	blocksCost   = int(unsafe.Sizeof(Blocks{})+leastPackets*unsafe.Sizeof(flying{})+leastItems*unsafe.Sizeof(fragmentSent{})) * 9 / 8
 	incomingSize = int(unsafe.Sizeof(incoming{}))
 	messageCost  = 96
-	farCost      = 4 * incomingSize // of a message in Queue.far, besides
+	farCost      = int(unsafe.Sizeof(page{}))*9/8 + 96 // of each of Queue.farRoom, besides
 )
 
 // cost is what a message that waits for Receive counts.

@@ -165,7 +165,8 @@ type Queue struct {
 	outBytes     int
 
 	in              []incoming
-	far             map[int64]incoming
+	far             map[int64]*page
+	farRoom         int        // the most pages that it has had, as a map doesn't shrink; 0 when it is nil
 	recvNext        int64      // Ordered: next to deliver; Sequenced: one after the newest
 	waiting         int        // messages in it
 	ready           []incoming // Unordered and Sequenced: a ring whose size is a power of two, or 0

@@ -106,7 +106,7 @@ func (q *Queue) take(id int64, in incoming) error {
 	if id < q.recvNext+int64(len(q.in)) {
 		*q.inAt(id) = in
 	} else {
-		q.far[id] = in
+		q.putFar(id, in)
 	}
 	q.inBits += int(in.bits)
 	q.waiting++
@@ -134,8 +134,27 @@ func (q *Queue) has(id int64) bool {
 	if id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil {
 		return true
 	}
-	_, is := q.far[id]
-	return is
+	p := q.far[id/farPage]
+	return p != nil && p.in[id%farPage].m != nil
+}
+
+// farPage is how many places of the ring's size a page of Queue.far has: a map of messages grew by more work for each than all else that is done for it.
+const farPage = 16
+
+type page struct {
+	in [farPage]incoming
+	n  int // that wait
+}
+
+// putFar files a message for which growIn has made room in a page.
+func (q *Queue) putFar(id int64, in incoming) {
+	p := q.far[id/farPage]
+	if p == nil {
+		p = new(page)
+		q.far[id/farPage] = p
+	}
+	p.in[id%farPage] = in
+	p.n++
 }
 
 // turn takes the message at recvNext, if it has come.
@@ -146,15 +165,22 @@ func (q *Queue) turn() (in incoming, ok bool) {
 			return in, true
 		}
 	}
-	if in, ok = q.far[q.recvNext]; ok {
-		if delete(q.far, q.recvNext); len(q.far) == 0 {
-			q.far = nil
-		}
-		if q.memory != nil {
-			q.memory.Release(farCost)
-		}
+	p := q.far[q.recvNext/farPage]
+	if p == nil || p.in[q.recvNext%farPage].m == nil {
+		return in, false
 	}
-	return in, ok
+	at := &p.in[q.recvNext%farPage]
+	in, *at = *at, incoming{}
+	if p.n--; p.n > 0 {
+		return in, true
+	}
+	if delete(q.far, q.recvNext/farPage); len(q.far) == 0 {
+		if q.memory != nil {
+			q.memory.Release(q.farRoom * farCost)
+		}
+		q.far, q.farRoom = nil, 0
+	}
+	return in, true
 }
 
 // thin is how many places of the ring there may be for each message that waits, and for leastRing more. Otherwise one that is far ahead would have a large ring made, on a channel
@@ -171,12 +197,16 @@ func (q *Queue) growIn(id int64) bool {
 	case n == len(q.in):
 		return true
 	case n > thin*(q.waiting+leastRing):
+		if q.far[id/farPage] != nil || len(q.far) < q.farRoom {
+			return true
+		}
 		if !q.holdWaiting(farCost, 0) {
 			return false
 		}
 		if q.far == nil {
-			q.far = map[int64]incoming{}
+			q.far = map[int64]*page{}
 		}
+		q.farRoom++
 		return true
 	}
 	if more := n - max(len(q.in), q.leastRing()); more > 0 && !q.holdWaiting(more*incomingSize, 0) {

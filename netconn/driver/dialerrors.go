@@ -132,7 +132,7 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	}
 	switch {
 	case r.Err != nil:
-	case c.displaced && r.Code == netconn.ClosedByPeer:
+	case c.displaced && r.Code == netconn.ClosedByPeer && c.saidReason() == "":
 		r.Err = ErrReplaced
 	case (r.Code == netconn.ClosedByUs) == (c.driver.server != nil): // the server's words, at either end
 		r.Err = control.Ended(r.Reason)

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -8,8 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/driver/session"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
 )
 
 // TestAnotherNetworkAfterADarkness: a darkness doesn't make packets rare: who has another address soon after it is back as soon as at other times.
@@ -96,5 +100,86 @@ func TestBackAfterAnything(t *testing.T) {
 		}
 		require.Nil(t, r.world.Failure())
 		require.NotContains(t, r.of("Ann"), "gone", "seed %d, %T", seed, link)
+	}
+}
+
+// TestAnotherNetworkAfterNoTokens: neither does one in which the service of the tokens couldn't be asked.
+func TestAnotherNetworkAfterNoTokens(t *testing.T) {
+	for _, dark := range []time.Duration{time.Second, 4 * time.Second, 7 * time.Second} {
+		for _, light := range []time.Duration{700 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second} {
+			isDark, joins := false, 0
+			r := newRig(t, uint64(dark+light), netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+				r.world = simtest.NewSimulation(7, func(h *simtest.Host) (simtest.Program, error) {
+					if h.Name() != "Ann" {
+						return r.boot(h)
+					}
+					g := &clientGame{}
+					var err error
+					g.Redialer, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
+						if isDark {
+							return nil, errors.New("no answer")
+						}
+						return driver.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond,
+							Socket: h.Open(), Link: r.link("Ann"), Joined: func(*driver.Conn) { joins++ }})
+					}})
+					r.clients["Ann"] = g
+					return g, err
+				})
+			})
+			r.world.RunUntil(10*time.Second + light)
+			r.dark()
+			isDark = true
+			r.world.RunUntil(r.world.Now() + dark)
+			r.light()
+			isDark = false
+			r.world.RunUntil(r.world.Now() + light)
+			at, n := r.world.Now(), joins
+			r.world.Host("Ann").Rebind()
+			for joins == n && r.world.Now() < at+time.Second {
+				r.world.RunUntil(r.world.Now() + 10*time.Millisecond)
+			}
+			require.Less(t, r.world.Now()-at, time.Second, "dark for %v, then light for %v", dark, light)
+		}
+	}
+}
+
+// TestStandsStillOften: a server that stands still every few seconds isn't dialed each time.
+func TestStandsStillOften(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		for _, d := range []time.Duration{450 * time.Millisecond, 600 * time.Millisecond, time.Second} {
+			r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.over(link) })
+			for r.world.RunUntil(3 * time.Second); r.world.Now() < 2*time.Minute; r.world.RunUntil(r.world.Now() + d + 2*time.Second) {
+				r.world.Host("server1").Pause(d)
+			}
+			require.Nil(t, r.world.Failure())
+			require.LessOrEqual(t, r.dials, 6, "%T, for %v", link, d)
+			require.Equal(t, []string{"new"}, r.of("Ann"))
+		}
+	}
+}
+
+// TestParkedEndWithTheConnection: the game is told of the end of a connection that was replaced in the dark no later than of the one that replaced it, though the server is gone for good.
+func TestParkedEndWithTheConnection(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		live := map[*driver.Conn]bool{}
+		r := newRig(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, func(r *rig) {
+			r.over(link)
+			r.edit = func(c *driver.Config) {
+				c.LoginTimeout = 5 * time.Second
+				c.Closed = func(c *driver.Conn, _ netconn.CloseResult) { delete(live, c) } // of Ann; the server's are the rig's
+			}
+			r.joined = func(c *driver.Conn) {
+				if live[c] = true; len(live) == 2 {
+					r.dark()
+				}
+			}
+		})
+		r.world.RunUntil(3 * time.Second)
+		r.world.Host("Ann").Rebind()
+		r.clients["Ann"].Redial()
+		r.world.RunUntil(12 * time.Second)
+		require.Len(t, live, 2, "%T", link)
+		r.world.RunUntil(40 * time.Second)
+		require.Empty(t, live, "%T", link)
 	}
 }

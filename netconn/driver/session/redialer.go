@@ -146,7 +146,7 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
 		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
-	if r.next.driver != nil && r.next.driver.Counters.DatagramsIn == 0 && r.conn.driver != nil && r.silent() && r.now-r.began >= answerTime+r.conn.conn.RTT() {
+	if c := r.next.driver; c != nil && c.Counters.DatagramsIn == 0 && c.Counters.DatagramsOut >= darkAfter && r.conn.driver != nil && r.silent() && r.now-r.began >= answerTime+r.conn.conn.RTT() {
 		r.gaps.Dark() // where packets are rare a dial is answered
 	}
 	if r.next.driver != nil && !r.switching && r.now-r.heard >= sleepTime && (r.next.conn != nil || r.conn.driver != nil || slept) && !r.loads() {
@@ -190,6 +190,9 @@ const sleepTime = 5 * time.Second
 
 // answerTime, and a round trip, is how long a dial is answered in on a path that isn't dark.
 const answerTime = 100 * time.Millisecond
+
+// darkAfter is how many datagrams of a dial get no answer where a path is dark: one is lost on others, too.
+const darkAfter = 3
 
 // ackTime, and two round trips, is how long after its ack of a Join a server may say that it had given up the login by then: it acks what comes while it lingers, too.
 const ackTime = 300 * time.Millisecond
@@ -244,8 +247,13 @@ func (r *Redialer) lookAtConn() {
 	switch {
 	case r.conn.driver == nil:
 	case r.conn.ended():
+		timedOut := r.conn.conn.Result().Code == netconn.TimedOut
 		why := r.conn.end()
+		if timedOut {
+			r.unpark() // they were dead before
+		}
 		switch {
+		case r.err != nil: // Closed has closed the Redialer
 		case r.next.driver == nil && r.answered && errors.Is(why, driver.ErrReplaced): // by a dial that has ended by now
 			r.again(why, false)
 		case r.next.driver == nil || r.leaves(why):
@@ -355,6 +363,9 @@ func (r *Redialer) wants() bool {
 
 func (r *Redialer) dial() {
 	d, err := r.cfg.Dial()
+	if err != nil && r.conn.driver != nil && r.silent() {
+		r.gaps.Dark() // where the token comes from may be dark, too
+	}
 	if err == nil && d == nil {
 		return
 	}

@@ -8,7 +8,8 @@ type Gaps struct {
 	silence        time.Duration
 	before, latest time.Duration // longest gap in the previous gapTime, and in the current one
 	until          time.Duration
-	dark           bool // the present silence is no gap
+	dark           bool // the present silence is no gap, unless there has been such a one lately
+	darkUntil      time.Duration
 }
 
 const (
@@ -16,6 +17,8 @@ const (
 	gapTime = 5 * time.Second
 	// usualGaps allows two lost packets in a row.
 	usualGaps = 3
+	// darkGap is what a darkness counts for at most that isn't the first within 2*gapTime, as of a server that stands still every few seconds.
+	darkGap = 500 * time.Millisecond
 )
 
 // Note is called in each tick with the time since the last packet.
@@ -24,10 +27,15 @@ func (g *Gaps) Note(now, silence time.Duration) {
 		g.before, g.latest, g.until = g.latest, 0, now+gapTime
 	}
 	if silence < g.silence {
-		if !g.dark {
+		switch {
+		case !g.dark:
 			g.latest = max(g.latest, g.silence)
+		case now < g.darkUntil:
+			g.latest = max(g.latest, min(g.silence, darkGap))
 		}
-		g.dark = false
+		if g.dark {
+			g.dark, g.darkUntil = false, now+2*gapTime
+		}
 	}
 	g.silence = silence
 }
