@@ -104,8 +104,13 @@ type Peer struct {
 	stats     PeerStats
 }
 
-// kept is what the game's state is, while it isn't that of the session: before the host's answer, and before its snapshot is taken.
-type kept struct{ turn, generation int64 }
+// kept is what the game's state is, while it isn't that of the session: before the host's answer, and before its snapshot is taken. Delay and active are 0 while the state is an
+// earlier session's.
+type kept struct {
+	turn, generation int64
+	delay            int
+	active           uint64
+}
 
 // NewPeer returns a Peer. Its first Tick asks the host for a session.
 func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
@@ -128,7 +133,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		packet:    make([]byte, 0, cfg.MaxPacket),
 		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
 		untaken:   true,
-		kept:      kept{cfg.Have, cfg.Generation},
+		kept:      kept{turn: cfg.Have, generation: cfg.Generation},
 		doubted:   -1,
 		nextSend:  longAgo,
 		bandwidth: bandwidth{next: longAgo},

@@ -102,7 +102,7 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 		p.early[i].data = p.early[i].data[:0]
 	}
 	if !p.untaken {
-		p.kept = kept{p.next, p.welcome.generation}
+		p.kept = kept{p.next, p.welcome.generation, p.delay, p.active}
 	}
 	p.untaken = w.snapshot > 0
 	p.welcome, p.state = w, Running

@@ -20,9 +20,13 @@ type Resume struct {
 
 // Resume returns what a new host needs to continue the game from this Peer's turn; the caller sets State. Of the
 // remaining players the one that has executed the most turns should be host: a player ahead of the host gets its State.
-// Call Resume between Done and Next.
+// Call Resume between Done and Next. While the game's state is of an earlier session (PeerConfig.Have) and the host hasn't answered, or its snapshot wasn't taken, Delay and
+// Active aren't known, and are 0: then keep what Resume of that session's Peer returned.
 func (p *Peer) Resume() Resume {
-	return Resume{Turn: p.Turn(), Delay: p.delay, Active: p.active, Generation: p.Generation()}
+	if k := p.kept; p.untaken {
+		return Resume{Turn: k.turn, Delay: k.delay, Active: k.active, Generation: k.generation}
+	}
+	return Resume{Turn: p.next, Delay: p.delay, Active: p.active, Generation: p.welcome.generation}
 }
 
 // Generation identifies the host of Turn's turns: how many hosts the game had before, and, by its Secret, which of several that

@@ -90,7 +90,7 @@ func TestTurnOfAVainSession(t *testing.T) {
 		run(nil, vain, 700, false)
 		require.Error(t, vain.Err())
 		require.Equal(t, state, vain.Turn())
-		require.Equal(t, Resume{Turn: state, Generation: generation}, Resume{Turn: vain.Resume().Turn, Generation: vain.Resume().Generation})
+		require.Equal(t, Resume{Turn: state, Generation: generation}, vain.Resume(), "the state's, of whose session this Peer knows no more")
 		require.Equal(t, generation, vain.Generation())
 		third := peer(12, vain.Turn(), vain.Generation())
 		run(h, third, 20, true)

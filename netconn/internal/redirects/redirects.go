@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 )
 
 // Most is the number of requests in all; net/http has the same.
@@ -15,10 +17,19 @@ func Check(r *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= Most:
 		return fmt.Errorf("the server sent the request elsewhere %d times", Most)
-	case r.URL.Hostname() != via[0].URL.Hostname():
+	case host(r.URL) != host(via[0].URL), r.URL.Scheme != "https" && port(r.URL) != port(via[0].URL): // at another port its name may stand for this machine, which has no certificate
 		return fmt.Errorf("the server sent the request elsewhere, to another host: %s", r.URL.Host)
 	}
 	return nil
+}
+
+func host(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" || u.Scheme == "https" {
+		return cmp.Or(p, "443")
+	}
+	return "80"
 }
 
 // Bounded returns a client, http.DefaultClient if it is nil, with Check, unless it has a CheckRedirect of its own.
