@@ -193,6 +193,7 @@ func (c *Conn) Tick(now time.Duration) {
 		c.trySize()
 	}
 	c.channels.Tick(c.now)
+	c.noteQueued()
 	if c.peerWaiter != nil && c.channels.PeerFull() {
 		c.peerWaiter.OnPeerFull()
 	}

@@ -95,7 +95,7 @@ func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.flushOverdue()
 	if c.flow.atOnce {
 		c.flow.atOnce = false
-		c.channels.Pump()
+		c.pump()
 	}
 	c.order.ticks.kept = c.order.held > 0
 }
@@ -106,13 +106,17 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.closer.inPacket, c.closer.whole = true, false
-	c.noteQueued()
 	defer c.afterPacket()
 	c.takePacket(r, h)
 	c.closer.whole = true
 }
 
-// noteQueued tells what a packet's handlers queue from what waited before, unless a slow receive tick has done so.
+// pump sends what waits and may be sent. What is queued behind that is spent.
+func (c *Conn) pump() {
+	c.channels.Pump()
+	c.noteQueued()
+}
+
 func (c *Conn) noteQueued() {
 	if !c.flow.atOnce {
 		c.flow.queued = c.channels.Queued()
@@ -210,7 +214,7 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 		c.Fail(err, false)
 		return
 	}
-	c.channels.Pump()
+	c.pump()
 	if c.closer.closing && c.now != c.closer.looked { // a peer's packets cost little, however many Finishers there are
 		c.closer.looked = c.now
 		c.closeWhenDrained()

@@ -36,3 +36,60 @@ func TestHandlersKeepToTheBudget(t *testing.T) {
 		require.Greater(t, float64(l.got[1]), 20*0.8*bandwidth/8)
 	}
 }
+
+// filler sends as long as IsNetReady says so, and measures by how much that was more than the budget.
+type filler struct {
+	channel.Nop
+	l      *lab
+	beyond int // bytes, at most
+}
+
+func (f *filler) ReceivedBunch(ch *channel.Channel, _ *bunch.In) { f.fill(ch) }
+
+func (f *filler) fill(ch *channel.Channel) {
+	c := f.l.conns[0]
+	left := c.Budget()
+	for c.IsNetReady() && ch.Room() > 10 {
+		if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true}); err != nil {
+			return
+		}
+		left -= 900
+	}
+	f.beyond = max(f.beyond, -left)
+}
+
+// TestFillsToTheBudget: who sends while IsNetReady says so queues no more in a call than the budget: in the game's own step, and in a handler when its bunches wait for the peer's memory.
+func TestFillsToTheBudget(t *testing.T) {
+	const ms = time.Millisecond
+	for _, handles := range []bool{false, true} {
+		for _, loss := range []float64{0, 1, 5} {
+			f := &filler{}
+			l := newLab(t, both(netsim.Settings{Lag: 40 * ms, Loss: loss, Bandwidth: 4e6, QueueDelay: 100 * ms}), 8, func(i int, c *Config) {
+				c.Controller = adapt()
+				if handles {
+					c.MaxMemory, c.PeerMemory = 1<<20, 1<<20
+				}
+				if i == 0 {
+					c.Channels[1].Accept = func(*channel.Channel) channel.Handler {
+						if handles {
+							return f
+						}
+						return channel.Nop{}
+					}
+				}
+			})
+			f.l = l
+			l.join()
+			ch := l.open(1)
+			l.tick, l.fine = 33*ms, 4*ms
+			l.run(10*time.Second, func() {
+				if answers := l.conns[0].Channel(ch.Index()); answers != nil && !handles {
+					f.fill(answers)
+				}
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			})
+			require.Less(t, f.beyond, 2000, "in a handler: %v, %v %% loss", handles, loss)
+		}
+	}
+}

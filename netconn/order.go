@@ -255,7 +255,6 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 // in it are ignored.
 func (c *Conn) takeEarly(r bitio.Reader, id int64, late bool) {
 	c.closer.inPacket, c.closer.whole, c.closer.early = true, false, id
-	c.noteQueued()
 	defer c.afterPacket()
 	closed := c.channels.Counters.ChannelsClosed
 	c.takeReliable(&r, id, late)

@@ -154,6 +154,9 @@ func (c *Conn) finisherMaySend() bool {
 	if !c.endsSoon() {
 		return true
 	}
+	if c.now >= c.closer.deadline {
+		return false // the last words come in this tick
+	}
 	if c.closer.hushedFrom == 0 {
 		c.closer.hushedFrom = c.Counters.BytesSent
 	}
@@ -212,9 +215,13 @@ func (p *pace) empty(c *Conn) {
 }
 
 // IsNetReady reports whether the connection is below its bandwidth, the packet under
-// construction included. In a handler that has sent a reliable bunch while others wait it isn't: these go first.
+// construction included, and what was queued since bunches that wait were last sent. In a handler that has queued a reliable bunch while others wait it isn't: these go first.
 func (c *Conn) IsNetReady() bool {
-	return c.Budget() > 0 && c.finisherMaySend() && (!c.closer.inPacket || c.flow.atOnce || c.channels.Queued() == c.flow.queued || c.Table().Waiting() == 0)
+	if c.flow.atOnce {
+		return c.Budget() > 0 && c.finisherMaySend()
+	}
+	queued := c.channels.Queued() - c.flow.queued
+	return c.Budget() > queued && c.finisherMaySend() && (!c.closer.inPacket || queued == 0 || c.Table().Waiting() == 0)
 }
 
 // Budget is the number of bytes that may be sent now within the bandwidth.

@@ -124,7 +124,7 @@ func (a *Attached) SendEncoded(e *Encoded) error {
 	return a.sent(a.Queue.SendEncoded(e))
 }
 
-// Receive is Queue.Receive. It also tells the peer of the room it makes, so an end that only receives needn't call Tick.
+// Receive is Queue.Receive. It also tells the peer of the room it makes, so an end that only receives needn't call Tick, if it calls this in each tick: what it tells may get lost.
 func (a *Attached) Receive() (Message, *Kind) {
 	if a.ch != nil && a.creditDue(false) {
 		a.tellRoom(a.ch.Conn().Now())

@@ -24,9 +24,10 @@ func TestKickedBesideMessages(t *testing.T) {
 	queue := func() *message.Queue { return message.New(message.Config{Kinds: &kinds, Mode: message.Ordered}) }
 	types := []channel.Type{{Name: chatName, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return message.Attach(queue()) }}}
 	for _, tick := range []time.Duration{16 * ms, 100 * ms, 250 * ms} {
-		for seed := range uint64(3) {
+		for seed := range uint64(6) {
+			bandwidth := []float64{400e3, 100e3}[seed%2]
 			cfg := Config{Link: PlainUnreal51(), Channels: types, Timeout: 15 * time.Second}
-			w := newTown(t, seed, netsim.Settings{LagMin: 30 * ms, LagMax: 35 * ms, Bandwidth: 400e3, QueueDelay: 100 * ms}, cfg)
+			w := newTown(t, seed, netsim.Settings{LagMin: 30 * ms, LagMax: 35 * ms, Bandwidth: bandwidth, QueueDelay: 100 * ms}, cfg)
 			c := w.dial(cfg)
 			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
 			w.tick = tick
