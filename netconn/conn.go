@@ -121,7 +121,7 @@ type flow struct {
 	timeSensitive         bool
 	atOnce                bool          // what gathered in a long receive tick is being read: packets that leave meanwhile would ack it in pieces
 	readAt                time.Duration // when a packet was last read
-	queued                int           // the channels' Queued when the packet at hand began, or the slow receive tick, at whose end it is sent: so it is spent
+	queued                int           // the channels' Queued when what waits was last sent, or a slow receive tick began: what was queued since then is spent
 	dirtyAcks             bool
 	acksAt                time.Duration // when acks are due, if dirtyAcks
 	owedAt                time.Duration // when packet owed left
