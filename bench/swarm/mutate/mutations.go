@@ -128,7 +128,7 @@ var mutations = []mutation{
 	{"liars: a client calls what there isn't", "actorrep/server_calls.go",
 		"	if id >= len(c.rpcs) || c.rpcs[id].definition().kind != serverRPC {", "	if c.rpcs[id].definition().kind != serverRPC {"},
 	{"message: what was received is taken again", "channel/message/read.go",
-		"	case id < q.recvNext || id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:", "	case id >= q.recvNext && id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:"},
+		"	case id < q.recvNext || q.has(id):", "	case id >= q.recvNext && q.has(id):"},
 	{"message: an old ack counts for a new message", "channel/message/write.go",
 		"		if id < q.oldest {\n			continue\n		}\n", ""},
 	{"message: a lost packet acks its messages", "channel/message/write.go",
