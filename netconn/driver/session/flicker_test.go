@@ -103,27 +103,32 @@ func TestBackAfterAnything(t *testing.T) {
 	}
 }
 
+// dialsBy has dial make the drivers of Ann's Redialer.
+func (r *rig) dialsBy(dial func(h *simtest.Host) (*driver.Driver, error)) {
+	r.world = simtest.NewSimulation(7, func(h *simtest.Host) (simtest.Program, error) {
+		if h.Name() != "Ann" {
+			return r.boot(h)
+		}
+		g := &clientGame{}
+		var err error
+		g.Redialer, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) { return dial(h) }})
+		r.clients["Ann"] = g
+		return g, err
+	})
+}
+
 // TestAnotherNetworkAfterNoTokens: neither does one in which the service of the tokens couldn't be asked.
 func TestAnotherNetworkAfterNoTokens(t *testing.T) {
 	for _, dark := range []time.Duration{time.Second, 4 * time.Second, 7 * time.Second} {
 		for _, light := range []time.Duration{700 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second} {
 			isDark, joins := false, 0
 			r := newRig(t, uint64(dark+light), netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
-				r.world = simtest.NewSimulation(7, func(h *simtest.Host) (simtest.Program, error) {
-					if h.Name() != "Ann" {
-						return r.boot(h)
+				r.dialsBy(func(h *simtest.Host) (*driver.Driver, error) {
+					if isDark {
+						return nil, errors.New("no answer")
 					}
-					g := &clientGame{}
-					var err error
-					g.Redialer, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
-						if isDark {
-							return nil, errors.New("no answer")
-						}
-						return driver.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond,
-							Socket: h.Open(), Link: r.link("Ann"), Joined: func(*driver.Conn) { joins++ }})
-					}})
-					r.clients["Ann"] = g
-					return g, err
+					return driver.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond,
+						Socket: h.Open(), Link: r.link("Ann"), Joined: func(*driver.Conn) { joins++ }})
 				})
 			})
 			r.world.RunUntil(10*time.Second + light)
@@ -140,6 +145,27 @@ func TestAnotherNetworkAfterNoTokens(t *testing.T) {
 			}
 			require.Less(t, r.world.Now()-at, time.Second, "dark for %v, then light for %v", dark, light)
 		}
+	}
+}
+
+// TestRarePacketsAndTokens: packets are rare, and the service of the tokens answers once a second at most: that doesn't have the connection replaced again and again.
+func TestRarePacketsAndTokens(t *testing.T) {
+	for _, every := range []time.Duration{700 * time.Millisecond, time.Second, 2 * time.Second} {
+		joins, last := 0, -time.Minute
+		r := newRig(t, 9, netsim.Settings{Lag: 10 * time.Millisecond}, func(r *rig) {
+			r.edit = func(c *driver.Config) { c.KeepAlive = every }
+			r.dialsBy(func(h *simtest.Host) (*driver.Driver, error) {
+				if r.world.Now()-last < time.Second {
+					return nil, errors.New("too many requests")
+				}
+				last = r.world.Now()
+				return driver.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: every,
+					Socket: h.Open(), Link: r.link("Ann"), Joined: func(*driver.Conn) { joins++ }})
+			})
+		})
+		r.world.RunUntil(2 * time.Minute)
+		require.Nil(t, r.world.Failure())
+		require.LessOrEqual(t, joins, 6, "a packet each %v", every)
 	}
 }
 

@@ -25,7 +25,8 @@ type RedialConfig struct {
 	// or more. Required.
 	Dial func() (*driver.Driver, error)
 	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
-	// is three times the longest time between two packets of the last seconds, if that is longer; a silence in which nobody answers a dial doesn't count.
+	// is three times the longest time between two packets of the last seconds, if that is longer; a silence in which nobody answers a dial doesn't count, or
+	// for half a second, if there was such a one in the last 10 s.
 	// Default 300 ms: a game that sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
 	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, each dial whose ends don't
@@ -400,12 +401,15 @@ func (r *Redialer) failed(why error, slower bool) {
 
 // again schedules the next dial.
 func (r *Redialer) again(why error, slower bool) {
-	if slower {
+	wait := r.cfg.Pause
+	switch {
+	case slower:
 		r.pause = r.slower()
-	} else {
+		wait = r.pause
+	case r.conn.driver == nil: // beside a connection it is still to be found out how rare packets are
 		r.pause = r.cfg.Pause
 	}
-	r.at = r.now + r.pause
+	r.at = r.now + wait
 	if r.cfg.Failed != nil {
 		r.cfg.Failed(why)
 	}
