@@ -158,10 +158,31 @@ func (c *Conn) Abort(now time.Duration, reason string) {
 
 // LinkClosed says that the link below reports the peer as gone.
 func (c *Conn) LinkClosed(now time.Duration, reason string) {
+	c.takeHeld(now)
+	c.peerGone(reason)
+}
+
+// LinkLost says that the link below has lost the peer, which hasn't said that it leaves: it may come back by another connection. It is as if nothing had been
+// received for Timeout, and why is the result's Err.
+func (c *Conn) LinkLost(now time.Duration, why error) {
+	c.takeHeld(now)
+	if c.closer.closing || c.closer.peerReason != "" { // maybe in what was held back
+		c.peerGone(why.Error())
+	} else {
+		c.end(TimedOut, why)
+	}
+}
+
+// takeHeld processes what is held back, as nothing comes any more that it waits for.
+func (c *Conn) takeHeld(now time.Duration) {
 	c.now = max(c.now, now)
 	if !c.closer.inPacket {
-		c.flushOrderCache(math.MaxInt64) // nothing comes any more that these wait for
+		c.flushOrderCache(math.MaxInt64)
 	}
+}
+
+// peerGone ends the connection of a peer that has left.
+func (c *Conn) peerGone(reason string) {
 	if c.closer.closing {
 		c.end(ClosedByUs, nil) // the peer has seen our close; only its ack is missing
 		return
@@ -170,20 +191,6 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 		c.closer.peerReason = reason
 	}
 	c.end(ClosedByPeer, nil)
-}
-
-// LinkLost says that the link below has lost the peer, which hasn't said that it leaves: it may come back by another connection. It is as if nothing had been
-// received for Timeout, and why is the result's Err.
-func (c *Conn) LinkLost(now time.Duration, why error) {
-	c.now = max(c.now, now)
-	if !c.closer.inPacket {
-		c.flushOrderCache(math.MaxInt64) // nothing comes any more that these wait for
-	}
-	if c.closer.closing || c.closer.peerReason != "" { // maybe in what was held back
-		c.LinkClosed(now, why.Error())
-		return
-	}
-	c.end(TimedOut, why)
 }
 
 // PeerReason stores the peer's reason for closing, for the result. The control channel's handler calls it.

@@ -113,16 +113,21 @@ var earlyBackwards = labor{name: "early bunches backwards", packets: 600, fill: 
 	return list
 }}
 
-// newestFlood sends messages to a Sequenced queue whose game receives none.
-func newestFlood(window int) labor {
+// queues has each channel but 0 lead to a queue of its own.
+func queues(mode message.Mode, window int) func(*channel.Channel) channel.Handler {
 	var reg message.Registry
 	reg.Add("signal", func() message.Message { return signal{} })
-	s := labor{name: "more messages than wait", packets: 600, get: func(ch *channel.Channel) channel.Handler {
+	return func(ch *channel.Channel) channel.Handler {
 		if ch.Index() == 0 {
 			return channel.Nop{}
 		}
-		return message.Attach(message.New(message.Config{Mode: message.Sequenced, Kinds: &reg, Window: window}))
-	}}
+		return message.Attach(message.New(message.Config{Mode: mode, Kinds: &reg, Window: window}))
+	}
+}
+
+// newestFlood sends messages to a Sequenced queue whose game receives none.
+func newestFlood(window int) labor {
+	s := labor{name: "more messages than wait", packets: 600, get: queues(message.Sequenced, window)}
 	id := uint32(0)
 	s.fill = func(l *liar, i int) (list []lie) {
 		if i == 0 {
@@ -147,14 +152,7 @@ func newestFlood(window int) labor {
 
 // farAhead opens a channel, sends its Ordered queue the last message of its window, and closes it, again and again.
 func farAhead(window int) labor {
-	var reg message.Registry
-	reg.Add("signal", func() message.Message { return signal{} })
-	s := labor{name: "one message far ahead", packets: 200, get: func(ch *channel.Channel) channel.Handler {
-		if ch.Index() == 0 {
-			return channel.Nop{}
-		}
-		return message.Attach(message.New(message.Config{Mode: message.Ordered, Kinds: &reg, Window: window}))
-	}}
+	s := labor{name: "one message far ahead", packets: 200, get: queues(message.Ordered, window)}
 	s.fill = func(l *liar, i int) (list []lie) {
 		for k := range 25 {
 			index := indexAt(i, 25, k)

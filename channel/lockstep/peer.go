@@ -92,10 +92,10 @@ type Peer struct {
 
 	nextSend  time.Duration
 	bandwidth bandwidth
-	kept      kept // while untaken
-	untaken   bool
-	news      bool // something to send at once
-	unsaid    int  // bytes of the stream received since the last packet
+	kept      played // the game's state while untaken
+	untaken   bool   // the host hasn't answered, or its snapshot wasn't taken
+	news      bool   // something to send at once
+	unsaid    int    // bytes of the stream received since the last packet
 	stamp     uint16
 	stampAt   time.Duration
 	stamped   bool
@@ -104,9 +104,9 @@ type Peer struct {
 	stats     PeerStats
 }
 
-// kept is what the game's state is, while it isn't that of the session: before the host's answer, and before its snapshot is taken. Delay and active are 0 while the state is an
-// earlier session's.
-type kept struct {
+// played is what a game's state is: the turns that it has executed, the generation of the host they are of, and the delay and the players after them. Delay and active are 0 while the
+// state is an earlier session's.
+type played struct {
 	turn, generation int64
 	delay            int
 	active           uint64
@@ -133,7 +133,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		packet:    make([]byte, 0, cfg.MaxPacket),
 		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
 		untaken:   true,
-		kept:      kept{turn: cfg.Have, generation: cfg.Generation},
+		kept:      played{turn: cfg.Have, generation: cfg.Generation},
 		doubted:   -1,
 		nextSend:  longAgo,
 		bandwidth: bandwidth{next: longAgo},
@@ -152,11 +152,14 @@ func (p *Peer) Reason() DenyReason { return p.reason }
 
 // Turn is the number of turns that the game's state has executed, counted from the game's first: PeerConfig.Have until the host has answered, and until
 // TakeSnapshot has returned a snapshot the number before it. Give it to the PeerConfig of the next session, as Have.
-func (p *Peer) Turn() int64 {
+func (p *Peer) Turn() int64 { return p.game().turn }
+
+// game is what the game's state is.
+func (p *Peer) game() played {
 	if p.untaken {
-		return p.kept.turn
+		return p.kept
 	}
-	return p.next
+	return played{p.next, p.welcome.generation, p.delay, p.active}
 }
 
 // Delay is the input delay in turns.

@@ -101,9 +101,7 @@ func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	for i := range p.early {
 		p.early[i].data = p.early[i].data[:0]
 	}
-	if !p.untaken {
-		p.kept = kept{p.next, p.welcome.generation, p.delay, p.active}
-	}
+	p.kept = p.game()
 	p.untaken = w.snapshot > 0
 	p.welcome, p.state = w, Running
 	if w.snapshot > 0 {

@@ -23,20 +23,13 @@ type Resume struct {
 // Call Resume between Done and Next. While the game's state is of an earlier session (PeerConfig.Have) and the host hasn't answered, or its snapshot wasn't taken, Delay and
 // Active aren't known, and are 0: then keep what Resume of that session's Peer returned.
 func (p *Peer) Resume() Resume {
-	if k := p.kept; p.untaken {
-		return Resume{Turn: k.turn, Delay: k.delay, Active: k.active, Generation: k.generation}
-	}
-	return Resume{Turn: p.next, Delay: p.delay, Active: p.active, Generation: p.welcome.generation}
+	k := p.game()
+	return Resume{Turn: k.turn, Delay: k.delay, Active: k.active, Generation: k.generation}
 }
 
 // Generation identifies the host of Turn's turns: how many hosts the game had before, and, by its Secret, which of several that
 // took over at once. Give it to the PeerConfig of the next session.
-func (p *Peer) Generation() int64 {
-	if p.untaken {
-		return p.kept.generation
-	}
-	return p.welcome.generation
-}
+func (p *Peer) Generation() int64 { return p.game().generation }
 
 func (r *Resume) valid(c *HostConfig) bool {
 	return r.Turn >= 0 && r.Turn < 1<<56 && r.Delay >= 1 && r.Delay <= c.MaxDelay && r.Active&^c.mask() == 0 && r.Generation >= 0 && r.Generation < maxGeneration &&

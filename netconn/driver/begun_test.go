@@ -12,36 +12,14 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/handshake"
 	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
-
-// answers is a socket whose datagrams the test gives and takes.
-type answers struct {
-	udp.Socket
-	in, out []udp.Message
-}
-
-func (s *answers) TryReadBatch(msgs []udp.Message) (int, error) {
-	n := min(len(msgs), len(s.in))
-	for i, m := range s.in[:n] {
-		msgs[i].Addr, msgs[i].N = m.Addr, copy(msgs[i].Buf, m.Buf)
-	}
-	s.in = s.in[n:]
-	return n, nil
-}
-
-func (s *answers) WriteBatch(msgs []udp.Message) (int, error) {
-	for _, m := range msgs {
-		s.out = append(s.out, udp.Message{Buf: slices.Clone(m.Buf), Addr: m.Addr})
-	}
-	return len(msgs), nil
-}
 
 // TestBeginsAnewAllTheTime: a stranger that proves its address again and again, at each of its ports, has few connections begin, and takes nobody's time. Who comes from elsewhere is let in
 // meanwhile, however long his path is, and so is one of the same address a little later.
 func TestBeginsAnewAllTheTime(t *testing.T) {
 	link := PlainUnreal51()
-	pair, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1234"), netip.MustParseAddrPort("127.0.0.1:7777"))
-	s := &answers{Socket: pair}
+	s := udptest.NewWire(netip.MustParseAddrPort("127.0.0.1:1234"))
 	clock := time.Unix(1_700_000_000, 0)
 	begun, ended := map[netip.Addr]int{}, 0
 	d, err := Listen("", Config{Link: link, Socket: s, Clock: func() time.Time { return clock }, Channels: chat(&echo{}),
@@ -59,13 +37,13 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 	var kept []udp.Message // responses of the stranger's
 	tick := func(initials ...netip.AddrPort) (responses []udp.Message) {
 		for _, a := range initials {
-			s.in = append(s.in, udp.Message{Buf: write(handshake.Packet{Type: handshake.Initial}), Addr: a})
+			s.In = append(s.In, udp.Message{Buf: write(handshake.Packet{Type: handshake.Initial}), Addr: a})
 		}
 		clock = clock.Add(time.Second / 60)
-		s.out = nil
+		s.Out = nil
 		d.TickDispatch(clock)
 		d.TickFlush(clock)
-		for _, m := range s.out {
+		for _, m := range s.Out {
 			p, err := link.Handshake.Read(m.Buf, true)
 			if err != nil || p.Type != handshake.Challenge {
 				continue
@@ -86,13 +64,13 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 	for range 30 {
 		tick()
 	}
-	s.in = append(s.in, kept...)
-	for len(s.in) > 0 {
+	s.In = append(s.In, kept...)
+	for len(s.In) > 0 {
 		tick()
 	}
 	require.LessOrEqual(t, begun[stranger], 2*minBegunPerAddr)
 	require.LessOrEqual(t, ended, minBegunPerAddr)
-	s.in = append(s.in, slow...)
+	s.In = append(s.In, slow...)
 	tick()
 	require.Equal(t, 1, begun[honest.Addr()])
 
@@ -101,7 +79,7 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 	for range 90 {
 		tick()
 	}
-	s.in = append(s.in, late...)
+	s.In = append(s.In, late...)
 	tick()
 	require.Equal(t, before, begun[stranger], "it has all places of its address")
 	clock = clock.Add(time.Minute) // the stranger's time out
@@ -110,7 +88,7 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 		tick()
 	}
 	late = tick(neighbour)
-	s.in = append(s.in, late...)
+	s.In = append(s.In, late...)
 	tick()
 	require.Equal(t, before+1, begun[stranger])
 }

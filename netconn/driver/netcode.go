@@ -145,10 +145,8 @@ func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 		s.conns[slot] = nil
 		c.replaced(s.at)
 		return
-	} else if c != nil {
-		c.displaced = reason == netcode.AddrTaken
 	}
-	s.leave(slot, reason.String())
+	s.leave(slot, reason.String(), reason == netcode.AddrTaken)
 }
 
 // netcodeClient is the client's side. It is the handler of the handshake's machine.

@@ -51,10 +51,7 @@ func (s *saltedServer) Connected(slot int, info salted.ClientInfo) {
 
 // Disconnected is a callback of the handshake's machine.
 func (s *saltedServer) Disconnected(slot int, reason salted.Reason) {
-	if c := s.conns[slot]; c != nil {
-		c.displaced = reason == salted.Replaced
-	}
-	s.leave(slot, reason.String())
+	s.leave(slot, reason.String(), reason == salted.Replaced)
 }
 
 // saltedClient is the client's side. It is the handler of the handshake's machine.

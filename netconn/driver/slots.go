@@ -116,11 +116,12 @@ func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom i
 	return c
 }
 
-// leave ends the connection of a client that has no slot any more.
-func (s *slotServer[M]) leave(slot int, why string) {
+// leave ends the connection of a client that has no slot any more, as another one has its address if it is displaced.
+func (s *slotServer[M]) leave(slot int, why string, displaced bool) {
 	c := s.conns[slot]
 	s.conns[slot] = nil
 	if c != nil {
+		c.displaced = displaced
 		c.linkEnded(s.at, why)
 	}
 }

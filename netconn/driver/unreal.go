@@ -192,10 +192,11 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 
 // begunPerAddr allows as many connections of an address to begin as it may have.
 func (d *Driver) begunPerAddr() addrgroup.Limit {
-	if d.cfg.maxPerAddr < 0 {
-		return addrgroup.NewLimit(-1)
+	most := d.cfg.maxPerAddr
+	if most >= 0 {
+		most = max(most, minBegunPerAddr)
 	}
-	return addrgroup.NewLimit(max(minBegunPerAddr, d.cfg.maxPerAddr))
+	return addrgroup.NewLimit(most)
 }
 
 // mayBegin reports whether one more connection of an address may begin in this second.

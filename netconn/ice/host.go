@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/linkend"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -305,19 +306,7 @@ func (h *Host) ended(s *session, why error) {
 	if d == nil || !addr.IsValid() {
 		return
 	}
-	d.Do(func() {
-		for c := range d.Conns {
-			switch {
-			case c.RemoteAddr() != addr:
-				continue
-			case errors.Is(why, ErrLost): // nobody has left
-				c.LinkLost(c.Now(), why)
-			default:
-				c.LinkClosed(c.Now(), why.Error())
-			}
-			return
-		}
-	})
+	d.Do(func() { linkend.Tell(d, addr, why, errors.Is(why, ErrLost)) })
 }
 
 // Close ends all sessions, waits for calls of Join, and closes the socket.

@@ -145,12 +145,9 @@ func (m *mover) heard(by udp.Socket, closing *sync.WaitGroup) {
 // settle closes the socket that the connection had before, if there is one, and it isn't keep.
 func (m *mover) settle(keep udp.Socket, closing *sync.WaitGroup) {
 	m.mu.Lock()
-	former := m.former
-	if former != keep {
+	defer m.mu.Unlock()
+	if former := m.former; former != nil && former != keep {
 		m.former = nil
-	}
-	m.mu.Unlock()
-	if former != keep && former != nil {
 		closing.Go(func() { _ = former.Close() })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quic-go/webtransport-go"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/linkend"
 )
 
 // A connection moves to a session when its path dies. The session's client names it by its path id (probeMove). Once the client sends the connection's
@@ -131,17 +132,7 @@ func (p *peer) tell(d *driver.Driver, addr netip.AddrPort, why error) {
 		if p.moved && !p.carries(d, addr) {
 			return
 		}
-		for c := range d.Conns {
-			switch {
-			case c.RemoteAddr() != addr:
-				continue
-			case broke(why): // nobody has left
-				c.LinkLost(c.Now(), why)
-			default:
-				c.LinkClosed(c.Now(), why.Error())
-			}
-			return
-		}
+		linkend.Tell(d, addr, why, broke(why))
 	})
 }
 

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,41 +14,15 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
-
-// wire is a socket whose datagrams the test carries.
-type wire struct {
-	udp.Socket
-	in, out []udp.Message
-}
-
-func newWire(addr netip.AddrPort) *wire {
-	s, _ := udp.Pair(addr, netip.MustParseAddrPort("127.0.0.1:9"))
-	return &wire{Socket: s}
-}
-
-func (s *wire) TryReadBatch(msgs []udp.Message) (int, error) {
-	n := min(len(msgs), len(s.in))
-	for i, m := range s.in[:n] {
-		msgs[i].Addr, msgs[i].N = m.Addr, copy(msgs[i].Buf, m.Buf)
-	}
-	s.in = s.in[n:]
-	return n, nil
-}
-
-func (s *wire) WriteBatch(msgs []udp.Message) (int, error) {
-	for _, m := range msgs {
-		s.out = append(s.out, udp.Message{Buf: slices.Clone(m.Buf), Addr: m.Addr})
-	}
-	return len(msgs), nil
-}
 
 // wires is a server of Players, and clients that dial it from addresses of the test's choice.
 type wires struct {
 	t      *testing.T
 	link   driver.Link
 	clock  time.Time
-	server *wire
+	server *udptest.Wire
 	srv    *driver.Driver
 	conns  []*driver.Conn // at the server, in the order in which they joined
 	ends   []*wireEnd     // whose datagrams are carried
@@ -59,14 +32,14 @@ type wires struct {
 
 type wireEnd struct {
 	d    *driver.Driver
-	s    *wire
+	s    *udptest.Wire
 	addr netip.AddrPort
 }
 
 var wireKey = netcode.Key{1}
 
 func newWires(t *testing.T, link driver.Link, types ...channel.Type) *wires {
-	w := &wires{t: t, link: link, types: types, clock: time.Unix(1_700_000_000, 0), server: newWire(netip.MustParseAddrPort("127.0.0.1:7777"))}
+	w := &wires{t: t, link: link, types: types, clock: time.Unix(1_700_000_000, 0), server: udptest.NewWire(netip.MustParseAddrPort("127.0.0.1:7777"))}
 	players, err := session.NewPlayers(session.Config[string]{
 		ID:     func(c *driver.Conn) string { return c.Login().URL },
 		New:    func(c *driver.Conn) string { w.told = append(w.told, "new "+c.Login().URL); return c.Login().URL },
@@ -86,12 +59,12 @@ func newWires(t *testing.T, link driver.Link, types ...channel.Type) *wires {
 	return w
 }
 
-func (w *wires) config(s *wire) driver.Config {
+func (w *wires) config(s *udptest.Wire) driver.Config {
 	return driver.Config{Socket: s, Link: w.link, Clock: func() time.Time { return w.clock }, Timeout: 20 * time.Second, Channels: w.types}
 }
 
 func (w *wires) dial(name, addr string) *driver.Driver {
-	s := newWire(netip.MustParseAddrPort("127.0.0.1:1234"))
+	s := udptest.NewWire(netip.MustParseAddrPort("127.0.0.1:1234"))
 	cfg := w.config(s)
 	cfg.Client.URL = name
 	if _, tokens := w.link.(driver.Netcode); tokens {
@@ -112,21 +85,21 @@ func (w *wires) run(d time.Duration) {
 		for _, e := range w.ends {
 			e.d.TickDispatch(w.clock)
 			e.d.TickFlush(w.clock)
-			for _, m := range e.s.out {
-				w.server.in = append(w.server.in, udp.Message{Buf: m.Buf, Addr: e.addr})
+			for _, m := range e.s.Out {
+				w.server.In = append(w.server.In, udp.Message{Buf: m.Buf, Addr: e.addr})
 			}
-			e.s.out = nil
+			e.s.Out = nil
 		}
 		w.srv.TickDispatch(w.clock)
 		w.srv.TickFlush(w.clock)
-		for _, m := range w.server.out {
+		for _, m := range w.server.Out {
 			for _, e := range w.ends {
 				if e.addr == m.Addr {
-					e.s.in = append(e.s.in, udp.Message{Buf: m.Buf, Addr: w.server.LocalAddr()})
+					e.s.In = append(e.s.In, udp.Message{Buf: m.Buf, Addr: w.server.LocalAddr()})
 				}
 			}
 		}
-		w.server.out = nil
+		w.server.Out = nil
 	}
 }
 
