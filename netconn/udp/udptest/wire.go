@@ -7,13 +7,14 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Wire is a socket whose datagrams a test carries: it gives those of In, and takes those of Out.
+// Wire is a socket whose datagrams a test carries. TryReadBatch takes those of In, and WriteBatch appends to Out. Nothing comes to
+// ReadBatch, which blocks.
 type Wire struct {
 	udp.Socket
 	In, Out []udp.Message
 }
 
-// NewWire returns one at an address.
+// NewWire returns a Wire whose LocalAddr is addr.
 func NewWire(addr netip.AddrPort) *Wire {
 	s, _ := udp.Pair(addr, netip.MustParseAddrPort("127.0.0.1:9"))
 	return &Wire{Socket: s}
