@@ -173,9 +173,10 @@ func (c *Conn) LinkLost(now time.Duration, why error) {
 	}
 }
 
-// takeHeld processes what is held back, as nothing comes any more that it waits for.
+// takeHeld processes what is held back, as nothing comes any more that it waits for, unless a handler has panicked.
 func (c *Conn) takeHeld(now time.Duration) {
 	c.now = max(c.now, now)
+	c.endPanicked()
 	if !c.closer.inPacket {
 		c.flushOrderCache(math.MaxInt64)
 	}

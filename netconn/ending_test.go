@@ -244,6 +244,8 @@ func TestPanickingHandler(t *testing.T) {
 		"receive":  func(c *Conn, now time.Duration) { require.ErrorIs(t, c.ReceivedPacket(now, nil), ErrClosed) },
 		"dispatch": func(c *Conn, now time.Duration) { c.PostTickDispatch(now) },
 		"tick":     func(c *Conn, now time.Duration) { c.Tick(now) },
+		"closed":   func(c *Conn, now time.Duration) { c.LinkClosed(now, "gone") },
+		"lost":     func(c *Conn, now time.Duration) { c.LinkLost(now, errors.New("no link")) },
 	} {
 		bug := false
 		h := newHand(t, func(i int, c *Config) {

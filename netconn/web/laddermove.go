@@ -36,7 +36,9 @@ type mover struct {
 	since  time.Time          // then
 	giveUp context.CancelFunc // of the round under way
 	moves  int
-	rounds int // since something came
+	rounds int       // since something came
+	moved  time.Time // when it moved last
+	brief  int       // moves, each within briefTime of the one before
 }
 
 const (
@@ -44,6 +46,8 @@ const (
 	maxStep = 100 * time.Millisecond
 	// roundPause is the time between two rounds of attempts while nothing comes; it doubles up to maxRoundPause.
 	roundPause, maxRoundPause = 500 * time.Millisecond, 8 * time.Second
+	// fewBrief moves, each within briefTime of the one before, are made at once, and more of them after brokenPause: who ends each session soon isn't asked for many.
+	fewBrief, briefTime = 3, 5 * time.Second
 	// brokenPause is the longest pause after a session has broken, since the server waits for the next one for moveTime.
 	brokenPause = time.Second
 	// moveTime is how long a connection waits for another session after its own has broken, at either end.
@@ -173,6 +177,9 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 		if m.rounds > 0 {
 			pause = min(maxRoundPause, roundPause<<(m.rounds-1))
 		}
+		if m.brief > fewBrief {
+			pause = max(pause, brokenPause)
+		}
 		if broken {
 			pause = min(pause, brokenPause)
 		}
@@ -232,6 +239,10 @@ func (l *Ladder) change(round context.Context, r rung) bool {
 		l.done.Go(func() { _ = last.Close() })
 	}
 	m.moves++
+	if m.brief++; time.Since(m.moved) >= briefTime {
+		m.brief = 0
+	}
+	m.moved = time.Now()
 	m.mu.Unlock()
 	l.chosen, l.from, l.way = r.socket, l.way, r.Way
 	_ = r.socket.SetReadDeadline(l.wait.Deadline()) // a socket that has failed says so when it is read
