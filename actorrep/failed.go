@@ -137,10 +137,18 @@ func (w *World) exit() {
 			}
 			continue
 		}
-		err := w.untold[0]
-		w.untold = append(w.untold[:0], w.untold[1:]...)
-		w.cfg.Failed(err)
+		w.cfg.Failed(w.nextUntold())
 	}
+}
+
+// nextUntold takes the oldest of the errors that Config.Failed wasn't told of. There may be 64 of each actor, when a client that has not been ready is gone.
+func (w *World) nextUntold() error {
+	err := w.untold[w.told]
+	w.untold[w.told] = nil
+	if w.told++; w.told == len(w.untold) {
+		w.untold, w.told = lean(w.untold[:0], 0), 0
+	}
+	return err
 }
 
 // ending is a connection that is to end.

@@ -110,9 +110,10 @@ type World struct {
 	in         bitio.Reader // reads a call's parameters
 	unheld     spareCalls
 	busy       int      // calls into the World in progress: errors wait for their end
-	untold     []error  // that wait for it
-	endings    []ending // likewise
+	untold     []error  // that wait for it; Config.Failed was told of the first, told of them
+	endings    []ending // that wait for it
 	removed    []*Peer  // likewise: their views are still there, as they may be iterated
+	told       int      // of untold; less than there are, or 0
 	rows       int      // of an attribution: one for each unit and procedure
 	procedures int      // of all classes
 	typesAsked bool     // ChannelTypes was called

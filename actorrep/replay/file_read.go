@@ -45,6 +45,7 @@ type replayFile struct {
 	duration    time.Duration
 	cut         bool    // the file has no index
 	unfinished  indexed // the checkpoint that has begun, of a file without an index
+	ended       bool    // its index was seen behind its last block: nothing follows
 }
 
 // open reads everything except the frames.
@@ -115,22 +116,23 @@ func (f *replayFile) readIndex(size int64) bool {
 
 // scan makes the index from the blocks of a file that wasn't closed, up to the first incomplete one.
 func (f *replayFile) scan(size int64) {
-	f.end, f.duration, f.checkpoints, f.unfinished = f.begin, 0, nil, indexed{}
+	f.end, f.duration, f.checkpoints, f.unfinished, f.ended = f.begin, 0, nil, indexed{}, false
 	_ = f.scanOn(size) // a damaged file is of use up to there
 }
 
 // scanOn continues the scan. It returns an error unless only the rest of a block is missing.
 func (f *replayFile) scanOn(size int64) error {
 	open := &f.unfinished
-	for {
+	for !f.ended { // else the index would be read again each time
 		b, err := f.block(f.end, size)
 		switch {
 		case errors.Is(err, ErrTruncated):
 			return nil
 		case err != nil:
 			return err
-		case b.kind == blockIndex:
-			return nil // it is closed
+		case b.kind == blockIndex: // it is closed
+			f.ended = true
+			return nil
 		case b.kind != blockFrames || b.first < f.duration || b.last < b.first:
 			return f.corrupt(f.end, "a block of another kind or time")
 		}
@@ -145,6 +147,7 @@ func (f *replayFile) scanOn(size int64) error {
 		f.duration = b.last
 		f.end += blockHead + int64(b.length)
 	}
+	return nil
 }
 
 // block reads the block at an offset into f.body. It ends before limit.

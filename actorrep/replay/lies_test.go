@@ -198,3 +198,41 @@ func sumBlock(b []byte) {
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[blockHead:blockHead+n], castagnoli))
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:blockHead], castagnoli))
 }
+
+// countedReader counts the bytes that are read.
+type countedReader struct {
+	*bytes.Reader
+	n int
+}
+
+func (r *countedReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := r.Reader.ReadAt(p, at)
+	r.n += n
+	return n, err
+}
+
+// TestIndexIsReadOnce: a server that ends its recording with a large index, and sends nothing more, doesn't have its spectators read that each time that they look.
+func TestIndexIsReadOnce(t *testing.T) {
+	var file bytes.Buffer
+	w := fuzzWorld(t, true)
+	rec, err := Record(w, &file, Config{Rate: -1})
+	require.NoError(t, err)
+	for i := range 40 {
+		w.Step(time.Duration(i) * 50 * time.Millisecond)
+	}
+	require.NoError(t, rec.file.block(blockFrames))
+	f := newFileWriter(&file)
+	f.buf = append(f.buf, make([]byte, 1<<20)...)
+	require.NoError(t, f.block(blockIndex))
+	in := &countedReader{Reader: bytes.NewReader(file.Bytes())}
+	r, err := Open(in, in.Size())
+	require.NoError(t, err)
+	require.NoError(t, r.Play(fuzzWorld(t, false)))
+	in.n = 0
+	for i := range 100 {
+		require.NoError(t, r.Grow(in.Size()))
+		require.NoError(t, r.Step(time.Duration(i)*50*time.Millisecond))
+	}
+	require.True(t, r.Done())
+	require.Less(t, in.n, 1<<16)
+}

@@ -55,7 +55,8 @@ type Config struct {
 	MaxConns int
 	// MaxPerAddr is the most connections of one IPv4 address or one IPv6 /64, for links that don't identify clients:
 	// PlainSalted and PlainUnreal. Default a quarter of all, at least 4; negative no bound. Loopback addresses have
-	// none. With PlainUnreal as many begin in a second, 64 at least: who has another one begin at its port ends the former.
+	// none. With PlainUnreal as many begin in a second, 64 at least, and of wider networks a multiple: 4 times of an
+	// IPv6 /56, 16 of a /48, 32 of an IPv4 /24. Who has another one begin at its port ends the former.
 	MaxPerAddr int
 	// LoginTimeout ends connections that don't complete their login in time, 10 ms to 24 h. Default 15 s. The server then tells the client, and
 	// waits up to LingerTimeout for its ack. So a client that falls silent in its login takes one of MaxConns for LoginTimeout plus LingerTimeout,

@@ -8,6 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/handshake"
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 )
 
 // serverLink takes datagrams from anyone, makes connections of those that prove their
@@ -41,11 +42,11 @@ type unrealServer struct {
 	handshake *handshake.Server
 	byAddr    map[netip.AddrPort]*unrealPeer
 	byCookie  map[handshake.Cookie]*unrealPeer
-	places    addrgroup.Limit // of addresses, for connections
-	lately    addrgroup.Limit // of addresses, for connections that begin within a second
-	second    time.Duration   // when that began
-	turned    addrgroup.Limit // of addresses, for connections that are there to be refused
-	refused   int             // connections that are there to be refused
+	places    addrgroup.Limit   // of addresses, for connections
+	lately    *ratelimit.Places // of addresses and wider networks, for connections that begin within a second; nil: no bound
+	second    time.Duration     // when that began
+	turned    addrgroup.Limit   // of addresses, for connections that are there to be refused
+	refused   int               // connections that are there to be refused
 	at        time.Duration
 }
 
@@ -190,13 +191,12 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 	return true
 }
 
-// begunPerAddr allows as many connections of an address to begin as it may have.
-func (d *Driver) begunPerAddr() addrgroup.Limit {
-	most := d.cfg.maxPerAddr
-	if most >= 0 {
-		most = max(most, minBegunPerAddr)
+// begunPerAddr allows as many connections of an address to begin as it may have, and wider networks a multiple: who has one line of IPv6 has many addresses.
+func (d *Driver) begunPerAddr() *ratelimit.Places {
+	if d.cfg.maxPerAddr < 0 {
+		return nil
 	}
-	return addrgroup.NewLimit(most)
+	return ratelimit.NewPlaces(max(d.cfg.maxPerAddr, minBegunPerAddr))
 }
 
 // mayBegin reports whether one more connection of an address may begin in this second.
@@ -204,10 +204,13 @@ func (s *unrealServer) mayBegin(a netip.Addr) bool {
 	if s.at-s.second >= time.Second {
 		s.lately, s.second = s.d.begunPerAddr(), s.at
 	}
-	if !s.lately.Room(a) {
+	switch {
+	case s.lately == nil:
+	case !s.lately.Room(a):
 		return false
+	default:
+		s.lately.Add(a)
 	}
-	s.lately.Add(a)
 	return true
 }
 
