@@ -317,6 +317,7 @@ func settings(t *testing.T) []checked {
 			func(c any) error { _, err := handshake.NewServer(*c.(*handshake.ServerConfig)); return err }, merged(handshakeRules(), map[string]rule{
 				"Handler": limits(list(nil), nil), "SessionID": free("a count, modulo 4"), "Rand": free("an interface, or nil"),
 				"MaxRestarts": free("negative is none, and any number may be the most"), "MaxUpgrades": free("negative is none, and any number may be the most"),
+				"MaxConns": numbers(1, 1<<20),
 			})},
 		{"handshake.ClientConfig", func() any { return &handshake.ClientConfig{Send: func([]byte) {}, Protocol: handshake.Unreal51()} },
 			func(c any) error { _, err := handshake.NewClient(*c.(*handshake.ClientConfig)); return err }, merged(handshakeRules(), map[string]rule{

@@ -119,3 +119,24 @@ func TestLeaveBeforeItIsTheHost(t *testing.T) {
 	r.until(r.world.Now() + 12*time.Second)
 	r.check("the next")
 }
+
+// TestClosesWithinCallbacks: a player that closes its Follower as it dials, or is asked to be the host, is done with it.
+func TestClosesWithinCallbacks(t *testing.T) {
+	for _, in := range []string{"Dial", "Host"} {
+		r := ready(t, 1, 3)
+		r.crash(0)
+		for _, m := range r.machines[1:] {
+			m.quits = in
+		}
+		r.until(r.world.Now() + 12*time.Second)
+		quitted := 0
+		for _, m := range r.machines[1:] {
+			if quitted += m.quitted; m.quitted > 0 {
+				require.Equal(t, 1, m.quitted, in)
+				require.Nil(t, m.follower.Driver(), in)
+				require.False(t, m.follower.Migrating(), in)
+			}
+		}
+		require.Positive(t, quitted, in)
+	}
+}

@@ -35,7 +35,8 @@
 //
 // When the network splits, a candidate continues the game only with more than half of the players, the old host not counted. A
 // host that hears less than half of its players pauses ([Host.Ready]), and continues when it hears them again. So at most one
-// part plays while connections last; two may until the host notices, after Silence. When the players don't
+// part plays while connections last; two may until the host notices, after Silence, and until connections time out where several machines stand still for
+// seconds, one after the other. When the players don't
 // come back before their connections time out (driver.Config.Timeout), the host continues with the remaining ones. If others
 // have continued without it, there are two games from then on. A part without more than half of the players and without the
 // old host doesn't continue: its players get ErrNobody.

@@ -34,7 +34,8 @@ type FollowerConfig struct {
 	// Turn is the time between the turns of two candidates: a candidate opens its server at its turn, when none before it has
 	// answered. Default 300 ms.
 	Turn time.Duration
-	// Wait is how long after the last candidate's turn the search begins again. Default 3 s. After three searches the game
+	// Wait is how long after the last candidate's turn the search begins again, and how long a player that has come to a successor may take to join: one that
+	// loads a level first, in driver.Config.Welcomed, and takes longer needs a longer Wait here and in HostConfig. Default 3 s. After three searches the game
 	// is over (ErrNobody), unless the old host is heard.
 	Wait time.Duration
 	// MaxCheckpoint bounds a checkpoint, in bytes; up to twice that is held. Default 1 MiB, at most 64 MiB. A host that sends
@@ -135,8 +136,12 @@ const partingTime = 10 * time.Second
 
 // NewFollower returns a Follower without a connection; see Follow. Errors wrap ErrConfig.
 func NewFollower(cfg FollowerConfig) (*Follower, error) {
-	if cfg.Dial == nil || cfg.Silence < 0 || cfg.Turn < 0 || cfg.Wait < 0 || cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
-		return nil, fmt.Errorf("%w: Dial is needed, and Silence %v, Turn %v, Wait %v or MaxCheckpoint %d is out of range", ErrConfig, cfg.Silence, cfg.Turn, cfg.Wait, cfg.MaxCheckpoint)
+	if cfg.Dial == nil {
+		return nil, fmt.Errorf("%w: Dial is needed", ErrConfig)
+	}
+	if cfg.Silence < 0 || cfg.Turn < 0 || cfg.Wait < 0 || cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
+		return nil, fmt.Errorf("%w: Silence %v, Turn %v and Wait %v must be positive, and MaxCheckpoint %d from 1 to %d, or 0 for the default", ErrConfig, cfg.Silence, cfg.Turn, cfg.Wait, cfg.MaxCheckpoint,
+			mostCheckpoint)
 	}
 	cfg.Silence, cfg.Turn, cfg.Wait = cmp.Or(cfg.Silence, defaultSilence), cmp.Or(cfg.Turn, defaultTurn), cmp.Or(cfg.Wait, defaultWait)
 	cfg.MaxCheckpoint = cmp.Or(cfg.MaxCheckpoint, defaultCheckpoint)
@@ -217,7 +222,7 @@ func (f *Follower) Close() (err error) {
 	for _, p := range f.past {
 		err = errors.Join(err, p.d.Close())
 	}
-	f.cur, f.tries, f.past = nil, nil, nil
+	f.cur, f.tries, f.past, f.searching = nil, nil, nil, false
 	return err
 }
 
@@ -389,6 +394,9 @@ func (f *Follower) search(back bool) {
 		case c.id != p.you && !taken && f.try(c.id) == nil:
 			f.dial(c, false)
 		}
+		if f.cur == nil {
+			return // Dial or Host has called Close
+		}
 	}
 	f.votes()
 	if !taken && f.now >= f.begun+time.Duration(len(p.candidates))*f.cfg.Turn+f.cfg.Wait {
@@ -495,6 +503,10 @@ func (f *Follower) dial(c candidate, own bool) {
 	f.Counters.Dials++
 	d, err := f.cfg.Dial(Destination{Addr: c.addr, Link: driver.Netcode{Token: tokens[used]}, Own: own})
 	if err != nil || d == nil {
+		return
+	}
+	if f.cur == nil {
+		_ = d.Close()
 		return
 	}
 	s := &session{f: f, d: d, id: c.id, own: own, since: f.now}

@@ -45,7 +45,7 @@ type HostConfig struct {
 	Save Save
 	// Silence is how long a player may be silent before it counts as gone. Default 700 ms, as a Follower's.
 	Silence time.Duration
-	// Wait is how long a successor waits for more than half of the players. Default 3 s.
+	// Wait is how long a successor waits for more than half of the players to join. Default 3 s; see FollowerConfig.Wait.
 	Wait time.Duration
 	// ProtocolID is that of the Netcode links.
 	ProtocolID uint64
@@ -175,8 +175,8 @@ func NewHost(w *actorrep.World, cfg HostConfig) (*Host, error) {
 	}
 	if cfg.Candidates < 0 || cfg.Candidates > maxCandidates || cfg.Interval < 0 || cfg.Rate < 0 || cfg.Silence < 0 || cfg.Wait < 0 ||
 		cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
-		return nil, fmt.Errorf("%w: Candidates %d, Interval %v, Rate %d, Silence %v, Wait %v or MaxCheckpoint %d is out of range", ErrConfig, cfg.Candidates, cfg.Interval,
-			cfg.Rate, cfg.Silence, cfg.Wait, cfg.MaxCheckpoint)
+		return nil, fmt.Errorf("%w: Candidates %d must be from 1 to %d, Interval %v, Rate %d, Silence %v and Wait %v positive, and MaxCheckpoint %d from 1 to %d, or 0 for the default", ErrConfig, cfg.Candidates, maxCandidates,
+			cfg.Interval, cfg.Rate, cfg.Silence, cfg.Wait, cfg.MaxCheckpoint, mostCheckpoint)
 	}
 	cfg.Candidates, cfg.Interval = cmp.Or(cfg.Candidates, defaultCandidates), cmp.Or(cfg.Interval, defaultInterval)
 	cfg.MaxCheckpoint, cfg.Rate = cmp.Or(cfg.MaxCheckpoint, defaultCheckpoint), cmp.Or(cfg.Rate, defaultRate)

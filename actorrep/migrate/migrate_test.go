@@ -168,6 +168,8 @@ type machine struct {
 	gapAt        time.Duration
 	lost         uint32 // counts that were seen and are gone
 	crashed      bool
+	quits        string // the callback in which it closes its Follower
+	quitted      int
 }
 
 const hostPort = 7777
@@ -280,6 +282,7 @@ func (m *machine) open(link driver.Netcode, s *migrate.Succession) (err error) {
 
 func (m *machine) become(s migrate.Succession) (*migrate.Host, error) {
 	m.closeServer()
+	m.quit("Host")
 	if err := m.open(s.Link, &s); err != nil {
 		return nil, err
 	}
@@ -293,7 +296,16 @@ func (m *machine) closeServer() {
 	}
 }
 
+// quit closes the Follower if it is to be closed in that callback.
+func (m *machine) quit(in string) {
+	if m.quits == in {
+		m.quitted++
+		_ = m.follower.Close()
+	}
+}
+
 func (m *machine) dial(to migrate.Destination) (*driver.Driver, error) {
+	m.quit("Dial")
 	c := &client{world: actorrep.NewClient(actorrep.Config{})}
 	register(m.rig.t, c.world)
 	cfg := m.config()

@@ -227,25 +227,32 @@ const (
 	// rank: the clock follows the rank-th worst of the last arrivals. The very worst are too random.
 	rank = 3
 	// minDrift is the least drift that can be told from jitter.
-	minDrift = 0.005
+	minDrift = 0.001
 	// driftEvery is how many timings pass between two measurements of the drift.
 	driftEvery = 16
 	// driftShare is the weight of a new measurement of the drift.
 	driftShare = 0.3
 )
 
-// measureDrift compares the older half of the needs with the newer one.
+// measureDrift compares the quarters of the needs. A path that has become longer or shorter differs between two of them only, which is no drift.
 func (k *clock) measureDrift() {
 	sorted := k.needs
 	all := sorted[:min(k.n, keptTimings)]
 	slices.SortFunc(all, func(a, b need) int { return cmp.Compare(a.local, b.local) })
-	old, young := all[:len(all)/2], all[len(all)/2:]
-	between := young[len(young)/2].local - old[len(old)/2].local
-	for _, part := range [2][]need{old, young} {
+	var drifts [3]float64
+	var last need // medians of the quarter before
+	for i := range len(drifts) + 1 {
+		part := all[i*len(all)/4 : (i+1)*len(all)/4]
+		local := part[len(part)/2].local
 		slices.SortFunc(part, func(a, b need) int { return cmp.Compare(a.ahead, b.ahead) })
+		median := need{ahead: part[len(part)/2].ahead, local: local}
+		if i > 0 {
+			drifts[i-1] = float64(median.ahead-last.ahead) / float64(max(median.local-last.local, 1))
+		}
+		last = median
 	}
-	off := young[len(young)/2].ahead - old[len(old)/2].ahead
-	if drift := float64(off) / float64(max(between, 1)); math.Abs(drift) < maxDrift {
+	slices.Sort(drifts[:])
+	if drift := drifts[1]; math.Abs(drift) < maxDrift {
 		k.drift += driftShare * (drift - k.drift)
 	}
 }

@@ -41,6 +41,7 @@ type Replay struct {
 	upTo     uint32 // places from upTo
 	until    uint32 // to until-1 aren't copied yet
 	bunch    bunch.In
+	within   bool // Step, Seek or Play is at work
 	err      error
 }
 
@@ -62,6 +63,8 @@ var (
 	ErrWorld      = errors.New("replay: a replay needs a client's world without actors; make one with NewClient and register its classes")
 	ErrSpeed      = errors.New("replay: a replay's speed must be from 0 to a million")
 	ErrNotPlaying = errors.New("replay: call Replay.Play first")
+	// ErrWithin is returned by Step, Seek and Play within what they call.
+	ErrWithin = errors.New("replay: Step, Seek or Play was called by what the replay calls, such as a notify or Destroyed, and did nothing; call it in the game's loop")
 )
 
 // Open reads the schema and the index of a recording of size bytes; when it was never closed, its blocks instead of the
@@ -81,6 +84,9 @@ func Open(in io.ReaderAt, size int64) (*Replay, error) {
 // that one of them lacks are left out. An ErrSchema names fields and procedures whose types differ; it may be ignored,
 // and the classes that it names are then left out.
 func (r *Replay) Play(w *actorrep.World) error {
+	if r.within {
+		return ErrWithin
+	}
 	to := play(w)
 	if to == nil {
 		return ErrWorld
@@ -153,14 +159,19 @@ func (r *Replay) SetSpeed(speed float64) error {
 
 // Step plays what happened since the last call and tells the game as on any client: spawns, then notifies, then calls.
 // now is the caller's time; the recording's advances by its difference times Speed. The first call, and the first after
-// a Seek, only sets the start. After an error every Step returns it until a Seek.
+// a Seek, only sets the start. After an error every Step returns it until a Seek. What it calls, such as a notify, can't call
+// Step or Seek (ErrWithin): to show something again, note that and Seek after Step.
 func (r *Replay) Step(now time.Duration) error {
 	switch {
+	case r.within:
+		return ErrWithin
 	case r.world == nil:
 		return ErrNotPlaying
 	case r.err != nil:
 		return r.err
 	}
+	r.within = true
+	defer r.leave()
 	if r.begun {
 		passed := float64(max(now-r.last, 0)) * r.speed
 		r.pos += time.Duration(min(passed, float64(r.file.duration-r.pos)))
@@ -170,6 +181,8 @@ func (r *Replay) Step(now time.Duration) error {
 	r.world.Step(r.pos)
 	return r.err
 }
+
+func (r *Replay) leave() { r.within = false }
 
 // rewind continues at a block.
 func (r *Replay) rewind(at int64) {

@@ -15,9 +15,14 @@ import (
 // before that time: all actors are destroyed and others spawned, with Destroyed and Spawned but no notifies. Actors that
 // were torn off are gone, as for a client that joins late. Calls that lie between are never run.
 func (r *Replay) Seek(t time.Duration) error {
-	if r.world == nil {
+	switch {
+	case r.within:
+		return ErrWithin
+	case r.world == nil:
 		return ErrNotPlaying
 	}
+	r.within = true
+	defer r.leave()
 	t = min(max(t, 0), r.file.duration)
 	list := r.file.checkpoints
 	i := sort.Search(len(list), func(i int) bool { return list[i].to > t }) - 1

@@ -142,7 +142,9 @@ func (s *Spectator) speed() float64 {
 }
 
 func (s *Spectator) fail(err error) error {
-	s.err = err
+	if !errors.Is(err, replay.ErrWithin) {
+		s.err = err
+	}
 	return err
 }
 

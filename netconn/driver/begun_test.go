@@ -24,10 +24,11 @@ type begins struct {
 	clock time.Time
 }
 
-func newBegins(t *testing.T, accepted func(c *Conn), closed func(*Conn, netconn.CloseResult)) *begins {
+func newBegins(t *testing.T, cfg Config) *begins {
 	b := &begins{t: t, link: PlainUnreal51(), s: udptest.NewWire(netip.MustParseAddrPort("127.0.0.1:1234")), clock: time.Unix(1_700_000_000, 0)}
+	cfg.Link, cfg.Socket, cfg.Clock, cfg.Channels = b.link, b.s, func() time.Time { return b.clock }, chat(&echo{})
 	var err error
-	b.d, err = Listen("", Config{Link: b.link, Socket: b.s, Clock: func() time.Time { return b.clock }, Channels: chat(&echo{}), Accepted: accepted, Closed: closed})
+	b.d, err = Listen("", cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.d.Close() })
 	return b
@@ -73,7 +74,7 @@ func (b *begins) arrive(responses []udp.Message) {
 // meanwhile, however long his path is, and so is one of the same address a little later.
 func TestBeginsAnewAllTheTime(t *testing.T) {
 	begun, ended := map[netip.Addr]int{}, 0
-	b := newBegins(t, func(c *Conn) { begun[c.RemoteAddr().Addr()]++ }, func(*Conn, netconn.CloseResult) { ended++ })
+	b := newBegins(t, Config{Accepted: func(c *Conn) { begun[c.RemoteAddr().Addr()]++ }, Closed: func(*Conn, netconn.CloseResult) { ended++ }})
 	stranger, honest, neighbour := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddrPort("198.51.100.1:4242"), netip.MustParseAddrPort("192.0.2.7:99")
 	var kept []udp.Message // responses of the stranger's
 	var ports []netip.AddrPort
@@ -112,7 +113,7 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 // TestLineOfIPv6BeginsAnew: who has one line of IPv6, and so 256 /64s, has hardly more connections begin than one of a single address, and who comes from elsewhere is let in meanwhile.
 func TestLineOfIPv6BeginsAnew(t *testing.T) {
 	begun := map[netip.AddrPort]int{}
-	b := newBegins(t, func(c *Conn) { begun[c.RemoteAddr()]++ }, nil)
+	b := newBegins(t, Config{Accepted: func(c *Conn) { begun[c.RemoteAddr()]++ }})
 	var line []netip.AddrPort
 	for i := range byte(100) {
 		line = append(line, netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 1, 1, i, 15: 1}), 1000))
@@ -137,4 +138,21 @@ func TestLineOfIPv6BeginsAnew(t *testing.T) {
 	}
 	require.LessOrEqual(t, n, 2*4*minBegunPerAddr)
 	require.GreaterOrEqual(t, n, 4*minBegunPerAddr)
+}
+
+// TestAllAtOnce: as many clients as a server has room for begin in one tick, as after its restart, and all are let in at once.
+func TestAllAtOnce(t *testing.T) {
+	const many = 5000
+	begun := 0
+	b := newBegins(t, Config{MaxConns: many, Accepted: func(*Conn) { begun++ }})
+	var all []netip.AddrPort
+	for i := range uint16(many) {
+		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i), byte(i >> 8), 1}), 1000))
+	}
+	responses := b.tick(all...)
+	for len(b.s.In) > 0 {
+		responses = append(responses, b.tick()...)
+	}
+	b.arrive(responses)
+	require.Equal(t, many, begun)
 }

@@ -74,7 +74,7 @@ var errTooMany = fmt.Errorf("%w: too many connections from this address", ErrFul
 func (l PlainUnreal) server(d *Driver) serverLink {
 	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{},
 		places: addrgroup.NewLimit(d.cfg.maxPerAddr), turned: addrgroup.NewLimit(maxRefusedPerAddr), lately: d.begunPerAddr()}
-	s.handshake, d.err = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
+	s.handshake, d.err = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand, MaxConns: d.cfg.MaxConns})
 	return s
 }
 

@@ -116,12 +116,13 @@ func (s *secrets) check(now time.Duration, pk *Packet, addr netip.AddrPort) verd
 	return valid
 }
 
-// maxPast is how many connections' cookies are remembered, the newest.
-const maxPast = 4096
+// minPast is how many connections' cookies are remembered at least, the newest.
+const minPast = 4096
 
 // past is the cookies that made connections, so that a Response heard on the way makes no second one when the first
 // has ended.
 type past struct {
+	most    int
 	cookies map[Cookie]struct{}
 	ring    []pastCookie
 	next    int     // the oldest, when the ring is full
@@ -145,14 +146,14 @@ func (p *past) add(pk *Packet) {
 		p.cookies = map[Cookie]struct{}{}
 	}
 	c := pastCookie{pk.Cookie, pk.Timestamp}
-	if len(p.ring) < maxPast {
+	if len(p.ring) < p.most {
 		p.ring = append(p.ring, c)
 	} else {
 		old := &p.ring[p.next]
 		p.before = max(p.before, old.timestamp)
 		delete(p.cookies, old.cookie)
 		*old = c
-		p.next = (p.next + 1) % maxPast
+		p.next = (p.next + 1) % p.most
 	}
 	p.cookies[c.cookie] = struct{}{}
 }

@@ -58,5 +58,5 @@
 // This package's: no answer is longer than the packet that it answers. A restart request may be longer than that: a shorter packet is
 // answered with a probability of its size over the request's. So an address gets on average no more bytes than it sent, and all
 // requests together never have more than all packets. At most 1024 restart requests are sent in a second, and 512 upgrade
-// notices in 300 s. A cookie makes one connection; the last 4096 used ones are remembered, and what is older than those makes none.
+// notices in 300 s. A cookie makes one connection; the last 4096 used ones are remembered, or as many as the server has room for, and what is older than those makes none.
 package handshake

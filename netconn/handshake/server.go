@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // Handler sends a Server's packets and is told of connections. Receive and UnknownGame call its methods.
@@ -54,6 +55,9 @@ type ServerConfig struct {
 	MaxRestarts int
 	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, as Unreal. Negative: none are sent.
 	MaxUpgrades int
+	// MaxConns is how many connections the server has room for. The cookies of as many are remembered, 4096 at least: if more clients begin at once, the cookies of some are too old when they come back,
+	// and these clients begin again after 5 s. At most 1048576.
+	MaxConns int
 }
 
 func (c ServerConfig) filled() ServerConfig {
@@ -101,8 +105,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Handler == nil {
 		return nil, fmt.Errorf("%w: no Handler", ErrConfig)
 	}
+	if err := setting.Within(ErrConfig, "MaxConns", cfg.MaxConns, 0, 1<<20); err != nil {
+		return nil, err
+	}
 	cfg = cfg.filled()
-	s := &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}}
+	s := &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}, past: past{most: max(cfg.MaxConns, minPast)}}
 	s.restartBytes = len(s.write(s.restartRequest(0)))
 	return s, nil
 }

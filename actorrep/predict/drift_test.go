@@ -1,0 +1,49 @@
+package predict_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestShorterPathIsNoDrift: where a path becomes shorter, no input comes too late in the minute after: that is not taken for a clock that runs slow.
+func TestShorterPathIsNoDrift(t *testing.T) {
+	for _, rate := range []float64{20, 60} {
+		for _, lags := range [][2]time.Duration{{150 * time.Millisecond, 20 * time.Millisecond}, {250 * time.Millisecond, 150 * time.Millisecond}} {
+			s := newCourseOf(t, 1, netsim.Settings{Lag: lags[0], LagVariance: 5 * time.Millisecond}, config{Rate: rate})
+			s.run(20 * time.Second)
+			set := netsim.Settings{Lag: lags[1], LagVariance: 5 * time.Millisecond}
+			require.NoError(t, s.line.Up.Set(set))
+			require.NoError(t, s.line.Down.Set(set))
+			s.run(5 * time.Second)
+			missed, _ := s.figures(40 * time.Second)
+			require.Less(t, missed, 0.5, "rate %v, %v to %v", rate, lags[0], lags[1])
+		}
+	}
+}
+
+// TestSlightlyWrongClocks: a client whose clock is 0.2 to 0.45 % slow is in step as one whose clock is 1 % wrong, and after 20 s in the dark too.
+func TestSlightlyWrongClocks(t *testing.T) {
+	for _, rate := range []float64{30, 60} {
+		for _, slow := range []float64{0.002, 0.003, 0.0045} {
+			set := netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 10 * time.Millisecond}
+			s := newCourseOf(t, 1, set, config{Rate: rate})
+			s.clock = 1 - slow
+			s.run(40 * time.Second)
+			missed, _ := s.figures(60 * time.Second)
+			require.Less(t, missed, 0.5, "rate %v, %v slow", rate, slow)
+			black := netsim.Settings{Loss: 100}
+			require.NoError(t, s.line.Up.Set(black))
+			require.NoError(t, s.line.Down.Set(black))
+			s.run(20 * time.Second)
+			require.NoError(t, s.line.Up.Set(set))
+			require.NoError(t, s.line.Down.Set(set))
+			s.run(time.Second)
+			missed, _ = s.figures(5 * time.Second)
+			require.Less(t, missed, 1.5, "rate %v, %v slow, after the dark", rate, slow)
+		}
+	}
+}
