@@ -93,3 +93,57 @@ func TestFillsToTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// asker sends a bunch in its handler, and asks before and behind it whether it may.
+type asker struct {
+	channel.Nop
+	h     *hand
+	ch    *channel.Channel
+	ready []bool
+}
+
+func (a *asker) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	if in.Reliable {
+		return
+	}
+	c := a.h.conns[1]
+	a.ready = append(a.ready, c.IsNetReady())
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 1000), Reliable: true, NoMerge: true})
+	require.NoError(a.h.t, err)
+	a.ready = append(a.ready, c.IsNetReady())
+}
+
+// TestReadyAsOthersWait: a handler may send though bunches wait, until it has queued one behind these. What has left by then, its own too, takes
+// none of the budget that there is after the packet.
+func TestReadyAsOthersWait(t *testing.T) {
+	a := &asker{}
+	h := newHand(t, func(i int, c *Config) {
+		if i == 1 {
+			c.Channels = testTypes(func(ch *channel.Channel) channel.Handler {
+				if ch.Index() == 0 {
+					return channel.Nop{}
+				}
+				a.ch = ch
+				return a
+			})
+		}
+	})
+	a.h = h
+	c := h.conns[1]
+	g := &gate{Controller: c.cfg.Controller}
+	c.cfg.Controller = g
+	for range 3 {
+		_, err := a.ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	h.tick(0)
+	require.Equal(t, 3, c.Table().Waiting())
+	require.False(t, c.IsNetReady())
+	g.budget = 3000
+	h.give(0, h.packet(0, false))
+	require.Equal(t, []bool{true, false}, a.ready)
+	require.Zero(t, c.Table().Waiting())
+	c.FlushNet()
+	g.budget = 500
+	require.True(t, c.IsNetReady())
+}

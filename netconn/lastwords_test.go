@@ -243,3 +243,36 @@ func TestHushBeforeLastWords(t *testing.T) {
 		require.Equal(t, !v.hushed, (*outlet)(c).MaySend(100), name)
 	}
 }
+
+// TestFinishersNearTheEnd: in the last 250 ms of a close Finishers may send while 6 KiB haven't left in packets of all kinds, the one that is being written included, and nothing once its time is over.
+func TestFinishersNearTheEnd(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.LingerTimeout, c.NetSpeed = 4*time.Second, 100_000_000 })
+	c := h.conns[0]
+	h.reliable(1, 8)
+	c.Close(h.now, "")
+	c.FlushNet()
+	require.Zero(t, c.out.Len())
+	end := c.closer.deadline
+	c.now = end - hush
+	for range 2 {
+		require.True(t, c.IsNetReady())
+		c.Counters.BytesSent += 2 * hushLeaves
+	}
+	c.now++
+	require.True(t, c.IsNetReady())
+	c.startPacket()
+	written := c.out.Len() / 8
+	require.Positive(t, written)
+	c.Counters.BytesSent += uint64(hushLeaves - written - 1)
+	require.True(t, c.IsNetReady())
+	c.Counters.BytesSent++
+	require.False(t, c.IsNetReady())
+	c.Counters.BytesSent--
+	c.now = end
+	require.False(t, c.IsNetReady())
+	c.flow.atOnce = true
+	require.False(t, c.IsNetReady(), "nor in what a slow tick reads at once")
+	require.Positive(t, c.Budget())
+	c.now--
+	require.True(t, c.IsNetReady())
+}

@@ -123,6 +123,65 @@ func TestOnTwoChannels(t *testing.T) {
 	require.NoError(t, o.Send(0, []byte("turn")))
 }
 
+// refused counts packets that were lost, or that the peer refused.
+type refused struct {
+	lockstep.OnChannel
+	naks int
+}
+
+func (r *refused) ReceivedNak(*channel.Channel, int64) { r.naks++ }
+
+// TestOnlyPackets: an OnChannel takes unreliable bunches of whole bytes, counts the largest once, and says by a reliable bunch that it is open at the end that has opened it alone. It is ready as its
+// connection is.
+func TestOnlyPackets(t *testing.T) {
+	name := bunch.Name{Index: 330}
+	var now time.Duration
+	var conns [2]*netconn.Conn
+	var wire [2][][]byte
+	var got []int
+	up, down := &lockstep.OnChannel{}, &lockstep.OnChannel{Received: func(p []byte) { got = append(got, len(p)) }}
+	for i := range conns {
+		var err error
+		conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return down }}},
+			LowLevelSend: func(p []byte) { wire[i] = append(wire[i], append([]byte(nil), p...)) }}, 0, 1, 1)
+		require.NoError(t, err)
+	}
+	step := func() {
+		now += 20 * time.Millisecond
+		for i, c := range conns {
+			for _, p := range wire[1-i] {
+				_ = c.ReceivedPacket(now, p)
+			}
+			wire[1-i] = nil
+			c.PostTickDispatch(now)
+			c.Tick(now)
+		}
+	}
+	require.False(t, up.Ready())
+	ch, err := conns[0].Open(name, up)
+	require.NoError(t, err)
+	step()
+	step()
+	require.EqualValues(t, 1, conns[0].Table().Counters.SentReliable)
+	require.Zero(t, conns[1].Table().Counters.SentReliable)
+	require.True(t, up.Ready())
+	require.True(t, down.Ready())
+	held := conns[1].Stats().Held
+	for _, out := range []bunch.Out{{Bits: 12}, {Bits: 16, Reliable: true}, {Bits: 16}, {Bits: 800}, {Bits: 2400}, {Bits: 800}} {
+		out.Data, out.NoMerge = make([]byte, (out.Bits+7)/8), true
+		_, err := ch.SendBunch(&out)
+		require.NoError(t, err)
+		step()
+		step()
+	}
+	require.Equal(t, []int{2, 100, 300, 100}, got)
+	require.Equal(t, 300, conns[1].Stats().Held-held)
+	for up.Ready() {
+		require.NoError(t, up.Send(now, make([]byte, 500)))
+	}
+	require.False(t, conns[0].IsNetReady())
+}
+
 // TestLargestPacketCounts: what an OnChannel keeps to receive packets in counts within MaxMemory, however many channels a peer opens and whatever it sends there; and a
 // closed one keeps nothing. Without Received the connection ends.
 func TestLargestPacketCounts(t *testing.T) {
@@ -156,7 +215,7 @@ func TestLargestPacketCounts(t *testing.T) {
 	}
 	var outs []*channel.Channel
 	for range 20 {
-		o := &lockstep.OnChannel{}
+		o := &refused{}
 		ch, err := conns[0].Open(name, o)
 		require.NoError(t, err)
 		for range 20 {
@@ -168,6 +227,7 @@ func TestLargestPacketCounts(t *testing.T) {
 		for range 20 {
 			step()
 		}
+		require.Equal(t, received == had, o.naks > 0, "without room it counts as lost")
 		if received > had {
 			outs = append(outs, ch)
 			require.Greater(t, conns[1].Stats().Held-before, 50_000)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // queue is a Transport whose packets the test carries.
@@ -97,4 +99,22 @@ func TestTurnOfAVainSession(t *testing.T) {
 		require.NoError(t, third.Err())
 		require.Equal(t, state, third.Turn())
 	}
+}
+
+// TestTurnWhileItLoads: a player that the host gives a snapshot within a session, as the host has dropped what he lacks, says what his game's state is until he takes that.
+func TestTurnWhileItLoads(t *testing.T) {
+	p, err := NewPeer(PeerConfig{Config: Config{Players: 2}, Session: 1}, &queue{})
+	require.NoError(t, err)
+	welcomed := func(w welcome) {
+		require.NoError(t, p.welcomed(time.Second, &wire.Reader{P: w.append(nil)}))
+	}
+	welcomed(welcome{base: 1, delay: 3, active: 1, generation: 7})
+	require.Equal(t, Running, p.State())
+	p.next = 90 // turns later
+	had := p.Resume()
+	require.Equal(t, Resume{Turn: 90, Delay: 3, Active: 1, Generation: 7}, had)
+	welcomed(welcome{base: 1000, start: 200, snapshot: 100, delay: 4, active: 3, generation: 7})
+	require.Equal(t, Loading, p.State())
+	require.EqualValues(t, 90, p.Turn())
+	require.Equal(t, had, p.Resume())
 }

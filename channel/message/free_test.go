@@ -21,22 +21,28 @@ func TestUnusedMessagesAreBounded(t *testing.T) {
 	const kinds, each, most = 5, 64, 4 << 20
 	for _, size := range []int{60_000, 10} {
 		for _, reading := range []bool{true, false} {
-			var reg message.Registry
-			var all []*message.Kind
+			var reg, peers message.Registry
+			var all, sent []*message.Kind
 			made := 0
 			for i := range kinds {
-				all = append(all, reg.Add(fmt.Sprint("blob ", i), func() message.Message {
+				name := fmt.Sprint("blob ", i)
+				all = append(all, reg.Add(name, func() message.Message {
 					made++
 					return new(blob)
 				}))
+				sent = append(sent, peers.Add(name, func() message.Message { return new(blob) }))
 			}
-			from, to := message.New(message.Config{Mode: message.Sequenced, Kinds: &reg, MaxBits: 500_000, Budget: 524_280}), message.New(message.Config{Mode: message.Sequenced, Kinds: &reg, MaxBits: 500_000})
+			sends := &peers
+			if !reading {
+				sends, sent = &reg, all
+			}
+			from, to := message.New(message.Config{Mode: message.Sequenced, Kinds: sends, MaxBits: 500_000, Budget: 524_280}), message.New(message.Config{Mode: message.Sequenced, Kinds: &reg, MaxBits: 500_000})
 			packet := int64(0)
-			for _, k := range all {
+			for i, k := range all {
 				var held []message.Message
 				for range each {
 					m := &blob{data: make([]byte, size)}
-					require.NoError(t, from.Send(k, m))
+					require.NoError(t, from.Send(sent[i], m))
 					w := bitio.NewWriter(make([]byte, 64<<10))
 					require.Equal(t, 1, from.Write(0, w))
 					packet++

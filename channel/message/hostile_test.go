@@ -19,7 +19,7 @@ func TestBoundsThatTakeNothing(t *testing.T) {
 		blocks, bytes uint32
 		held          uint64
 		refused       bool
-	}{{4, 1000, 1000, false}, {0, 1000, 1000, true}, {4, 0, 1000, true}, {4, 1000, 999, true}, {4, 1000, math.MaxUint64, false}} {
+	}{{4, 1000, 1000, false}, {1, 1, 1, false}, {0, 1000, 1000, true}, {4, 0, 1000, true}, {4, 1000, 999, true}, {4, 1000, math.MaxUint64, false}} {
 		x := newTransfer(t, netsim.Settings{Lag: 10 * time.Millisecond}, 1, bucket)
 		w := bitio.NewWriter(make([]byte, 17))
 		w.WriteUint8(0)

@@ -22,6 +22,7 @@ type begins struct {
 	s     *udptest.Wire
 	d     *Driver
 	clock time.Time
+	acks  int // of the server's
 }
 
 func newBegins(t *testing.T, cfg Config) *begins {
@@ -53,6 +54,9 @@ func (b *begins) tick(initials ...netip.AddrPort) (responses []udp.Message) {
 	b.d.TickFlush(b.clock)
 	for _, m := range b.s.Out {
 		p, err := b.link.Handshake.Read(m.Buf, true)
+		if err == nil && p.Type == handshake.Ack {
+			b.acks++
+		}
 		if err != nil || p.Type != handshake.Challenge {
 			continue
 		}
@@ -90,6 +94,8 @@ func TestBeginsAnewAllTheTime(t *testing.T) {
 	}
 	b.arrive(kept)
 	require.LessOrEqual(t, begun[stranger], 2*minBegunPerAddr)
+	require.Equal(t, begun[stranger], b.acks, "who has to ask again isn't told that it is let in")
+	require.EqualValues(t, len(kept)-begun[stranger], b.d.Counters.NoRoom)
 	require.LessOrEqual(t, ended, minBegunPerAddr)
 	b.arrive(slow)
 	require.Equal(t, 1, begun[honest.Addr()])

@@ -184,28 +184,62 @@ func TestStandsStillOften(t *testing.T) {
 	}
 }
 
+// parks has a connection of Ann's be replaced in the dark, so that it is parked at 12 s. It returns those of which the game wasn't told that they have ended.
+func parks(t *testing.T, link driver.Link) (*rig, map[*driver.Conn]bool) {
+	live := map[*driver.Conn]bool{}
+	r := newRig(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, func(r *rig) {
+		r.over(link)
+		r.edit = func(c *driver.Config) {
+			c.LoginTimeout = 5 * time.Second
+			c.Closed = func(c *driver.Conn, _ netconn.CloseResult) { delete(live, c) } // of Ann; the server's are the rig's
+		}
+		r.joined = func(c *driver.Conn) {
+			if live[c] = true; len(live) == 2 {
+				r.dark()
+			}
+		}
+	})
+	r.world.RunUntil(3 * time.Second)
+	r.world.Host("Ann").Rebind()
+	r.clients["Ann"].Redial()
+	r.world.RunUntil(12 * time.Second)
+	require.Len(t, live, 2, "%T", link)
+	return r, live
+}
+
 // TestParkedEndWithTheConnection: the game is told of the end of a connection that was replaced in the dark no later than of the one that replaced it, though the server is gone for good.
 func TestParkedEndWithTheConnection(t *testing.T) {
 	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
-		live := map[*driver.Conn]bool{}
-		r := newRig(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, func(r *rig) {
-			r.over(link)
-			r.edit = func(c *driver.Config) {
-				c.LoginTimeout = 5 * time.Second
-				c.Closed = func(c *driver.Conn, _ netconn.CloseResult) { delete(live, c) } // of Ann; the server's are the rig's
-			}
-			r.joined = func(c *driver.Conn) {
-				if live[c] = true; len(live) == 2 {
-					r.dark()
-				}
-			}
-		})
-		r.world.RunUntil(3 * time.Second)
-		r.world.Host("Ann").Rebind()
-		r.clients["Ann"].Redial()
-		r.world.RunUntil(12 * time.Second)
-		require.Len(t, live, 2, "%T", link)
+		r, live := parks(t, link)
 		r.world.RunUntil(40 * time.Second)
 		require.Empty(t, live, "%T", link)
+	}
+}
+
+// TestParkedEndWithTheGame: so it is when the game closes the connection in the dark, or the Redialer.
+func TestParkedEndWithTheGame(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		r, live := parks(t, nil)
+		ann := r.clients["Ann"]
+		if all {
+			require.NoError(t, ann.Close())
+		} else {
+			ann.conn.CloseWithReason("enough")
+			r.world.RunUntil(30 * time.Second)
+		}
+		require.ErrorIs(t, ann.Err(), session.ErrLeft)
+		require.Empty(t, live)
+	}
+}
+
+// TestParkedEndInTheLight: once there is a path again, and the server knows the connection that has replaced one in the dark, the former one is closed, and the player isn't gone.
+func TestParkedEndInTheLight(t *testing.T) {
+	for _, link := range []driver.Link{nil, driver.PlainSalted{}, driver.PlainUnreal53()} {
+		r, live := parks(t, link)
+		r.light()
+		r.world.RunUntil(14 * time.Second)
+		require.Nil(t, r.world.Failure())
+		require.Equal(t, map[*driver.Conn]bool{r.clients["Ann"].conn: true}, live, "%T", link)
+		require.NotContains(t, r.of("Ann"), "gone", "%T", link)
 	}
 }

@@ -132,6 +132,21 @@ func looped(t testing.TB) (step func(), c *Conn, s net.Conn) {
 	return step, c, s
 }
 
+// TestRoomIsToldByHalves: a stream tells its peer of room when half of the window was read since, not at each read, and not to a peer that sends no more.
+func TestRoomIsToldByHalves(t *testing.T) {
+	c := &Conn{cfg: Config{Window: 100}, granted: 100, scheduled: true}
+	for range 3 {
+		c.take(49)
+		require.False(t, c.creditDue)
+		c.take(1)
+		require.True(t, c.creditDue)
+		c.granted, c.creditDue = c.taken+100, false
+	}
+	c.peerFin = true
+	c.take(100)
+	require.False(t, c.creditDue)
+}
+
 // TestAllocs: bytes written, carried and read cost no allocation.
 func TestAllocs(t *testing.T) {
 	step, c, s := looped(t)
