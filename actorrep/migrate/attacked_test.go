@@ -120,23 +120,34 @@ func TestLeaveBeforeItIsTheHost(t *testing.T) {
 	r.check("the next")
 }
 
-// TestClosesWithinCallbacks: a player that closes its Follower as it dials, or is asked to be the host, is done with it.
+// TestClosesWithinCallbacks: a player that closes its Follower as it dials, is asked to be the host, moves, or is told that a connection has ended, is done with it.
 func TestClosesWithinCallbacks(t *testing.T) {
-	for _, in := range []string{"Dial", "Host"} {
-		r := ready(t, 1, 3)
-		r.crash(0)
-		for _, m := range r.machines[1:] {
-			m.quits = in
-		}
-		r.until(r.world.Now() + 12*time.Second)
+	for _, in := range []string{"Dial", "Host", "Moved", "Closed"} {
 		quitted := 0
-		for _, m := range r.machines[1:] {
-			if quitted += m.quitted; m.quitted > 0 {
-				require.Equal(t, 1, m.quitted, in)
-				require.Nil(t, m.follower.Driver(), in)
-				require.False(t, m.follower.Migrating(), in)
+		for seed := range uint64(4) {
+			r := ready(t, seed+1, 4)
+			for _, m := range r.machines[1:] {
+				m.quits = in
 			}
+			if seed%2 == 0 {
+				r.crash(0)
+			} else {
+				r.world.Hosts()[0].Pause(3 * time.Second)
+			}
+			r.until(r.world.Now() + 20*time.Second)
+			quitted += r.quitted(in)
 		}
 		require.Positive(t, quitted, in)
 	}
+}
+
+// quitted is how many have closed their Follower. They must be done with it.
+func (r *rig) quitted(in string) (n int) {
+	for _, m := range r.machines[1:] {
+		if n += m.quitted; m.quitted > 0 {
+			require.Nil(r.t, m.follower.Driver(), in)
+			require.False(r.t, m.follower.Migrating(), in)
+		}
+	}
+	return n
 }

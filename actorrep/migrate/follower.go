@@ -187,10 +187,10 @@ func (f *Follower) TickDispatch(now time.Time) {
 		s.look()
 	}
 	for i := 0; i < len(f.past); i++ {
-		if p := &f.past[i]; p.d.Len() == 0 || f.now >= p.until {
-			_ = p.d.Close()
+		if p := f.past[i]; p.d.Len() == 0 || f.now >= p.until {
 			f.past = append(f.past[:i], f.past[i+1:]...)
 			i--
+			_ = p.d.Close()
 		} else {
 			p.d.TickDispatch(now)
 		}
@@ -226,12 +226,13 @@ func (f *Follower) Close() (err error) {
 	return err
 }
 
+// sessions are those that there are, until Close is called: each driver's callbacks may.
 func (f *Follower) sessions(yield func(*session) bool) {
-	if f.cur != nil && !yield(f.cur) {
+	if f.cur == nil || !yield(f.cur) {
 		return
 	}
 	for _, s := range f.tries {
-		if !yield(s) {
+		if f.cur == nil || !yield(s) {
 			return
 		}
 	}
@@ -363,7 +364,7 @@ func (f *Follower) cancel() {
 	f.searching = false
 	f.Counters.Cancelled++
 	f.calm = f.now + f.cfg.Silence
-	if f.cur.ch != nil {
+	if f.cur != nil && f.cur.ch != nil {
 		f.cur.offer(true) // tokens are for one dial
 	}
 }
@@ -398,7 +399,9 @@ func (f *Follower) search(back bool) {
 			return // Dial or Host has called Close
 		}
 	}
-	f.votes()
+	if f.votes(); f.cur == nil {
+		return
+	}
 	if !taken && f.now >= f.begun+time.Duration(len(p.candidates))*f.cfg.Turn+f.cfg.Wait {
 		here := f.cur.joined() && f.cur.conn.Silence() < f.cfg.Silence && !f.cur.leaves
 		switch {
@@ -430,7 +433,9 @@ func (f *Follower) votes() {
 	for _, s := range f.tries {
 		late := !s.joined() && f.now >= s.since+f.cfg.Wait // its server may have gone amid the handshake
 		if late || s.ended() || s.joined() && s.conn.Silence() >= f.cfg.Silence {
-			_ = s.d.Close()
+			if _ = s.d.Close(); f.cur == nil {
+				return
+			}
 			if late || s.conn != nil { // its server is there, or was and may begin again
 				f.dialed = slices.DeleteFunc(f.dialed, func(id uint64) bool { return id == s.id })
 			}
@@ -530,19 +535,21 @@ func (s *session) inherit(old *session) {
 
 // move goes on with another host.
 func (f *Follower) move(to *session) {
-	f.drop(to)
 	old := f.cur
+	if f.drop(to); f.cur == nil {
+		return
+	}
 	f.cur, f.searching = to, false
 	to.inherit(old)
 	f.Counters.Migrations++
 	f.Counters.Still = f.now - f.heard
 	if old.conn != nil && !old.conn.Closed() {
-		old.conn.CloseWithReason(moved)
 		f.past = append(f.past, parting{old.d, f.now + partingTime})
+		old.conn.CloseWithReason(moved)
 	} else {
 		_ = old.d.Close()
 	}
-	if f.cfg.Moved != nil {
+	if f.cur != nil && f.cfg.Moved != nil {
 		f.cfg.Moved(to.d, to.own)
 	}
 }

@@ -316,6 +316,7 @@ func (m *machine) dial(to migrate.Destination) (*driver.Driver, error) {
 		cfg.Socket = m.h.Open()
 	}
 	cfg.Channels = append(c.world.ChannelTypes(), m.follower.Channel())
+	cfg.Closed = func(*driver.Conn, netconn.CloseResult) { m.quit("Closed") }
 	var err error
 	c.driver, err = driver.Dial(to.Addr.String(), cfg)
 	m.clients[c.driver] = c
@@ -326,6 +327,7 @@ func (m *machine) moved(d *driver.Driver, own bool) {
 	m.client = m.clients[d]
 	clear(m.clients)
 	m.clients[d] = m.client
+	m.quit("Moved")
 	if !own {
 		m.closeServer()
 	}

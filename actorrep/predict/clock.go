@@ -252,7 +252,11 @@ func (k *clock) measureDrift() {
 		last = median
 	}
 	slices.Sort(drifts[:])
-	if drift := drifts[1]; math.Abs(drift) < maxDrift {
+	drift := drifts[1]
+	if drifts[0]*drifts[2] < 0 {
+		drift = 0 // a queue that fills and drains: a clock's goes one way
+	}
+	if math.Abs(drift) < maxDrift {
 		k.drift += driftShare * (drift - k.drift)
 	}
 }

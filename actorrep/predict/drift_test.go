@@ -47,3 +47,31 @@ func TestSlightlyWrongClocks(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueIsNoDrift: where a queue of the path fills and drains again and again, that isn't taken for a clock that runs wrong.
+func TestQueueIsNoDrift(t *testing.T) {
+	const lag, queue = 30 * time.Millisecond, 120 * time.Millisecond
+	for _, rate := range []float64{20, 60} {
+		for _, period := range []time.Duration{12 * time.Second, 18 * time.Second, 24 * time.Second} {
+			for _, drains := range []bool{false, true} {
+				s := newCourseOf(t, 1, netsim.Settings{Lag: lag}, config{Rate: rate})
+				play := func(d time.Duration) {
+					for end := s.Now + d; s.Now < end; s.run(50 * time.Millisecond) {
+						full := float64(s.Now%period) / float64(period)
+						if drains {
+							full = 1 - full
+						}
+						require.NoError(t, s.line.Up.Set(netsim.Settings{Lag: lag + time.Duration(full*float64(queue)), LagVariance: 3 * time.Millisecond}))
+					}
+				}
+				play(40 * time.Second)
+				before := s.server.Counters().Server
+				play(90 * time.Second)
+				after := s.server.Counters().Server
+				moves, missed := after.Moves-before.Moves, after.Missed-before.Missed
+				require.Less(t, 100*float64(missed), float64(moves+missed), "rate %v, period %v, drains %v: of %d inputs %d were missed", rate, period, drains, moves+missed, missed)
+				require.Less(t, (after.Waited-before.Waited)/moves, uint64(100_000), "rate %v, period %v, drains %v: they wait so many microseconds", rate, period, drains)
+			}
+		}
+	}
+}

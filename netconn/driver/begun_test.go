@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -146,11 +147,11 @@ func TestLineOfIPv6BeginsAnew(t *testing.T) {
 	require.GreaterOrEqual(t, n, 4*minBegunPerAddr)
 }
 
-// TestAllAtOnce: as many clients as a server has room for begin in one tick, as after its restart, and all are let in at once.
+// TestAllAtOnce: as many clients as a server has room for begin in one tick, as after its restart, and all are let in at once, however large MaxPerAddr is.
 func TestAllAtOnce(t *testing.T) {
 	const many = 5000
 	begun := 0
-	b := newBegins(t, Config{MaxConns: many, Accepted: func(*Conn) { begun++ }})
+	b := newBegins(t, Config{MaxConns: many, MaxPerAddr: math.MaxInt, Accepted: func(*Conn) { begun++ }})
 	var all []netip.AddrPort
 	for i := range uint16(many) {
 		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i), byte(i >> 8), 1}), 1000))

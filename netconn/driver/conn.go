@@ -203,6 +203,7 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 // start tells the game of the connection and begins the login.
 func (c *Conn) start() {
 	d := c.driver
+	d.Counters.Accepted++
 	if c.refusal != nil && !d.login { // without a login there is nowhere to tell it
 		c.Close(c.Now(), c.refusal.Error())
 		return
@@ -217,11 +218,8 @@ func (c *Conn) start() {
 			c.Fail(errBeginPanicked, true) // nothing else would begin its login
 		}
 	}()
-	if c.refusal == nil {
-		d.Counters.Accepted++
-		if d.cfg.Accepted != nil {
-			d.cfg.Accepted(c)
-		}
+	if c.refusal == nil && d.cfg.Accepted != nil {
+		d.cfg.Accepted(c)
 	}
 	if !c.Closed() && !c.Closing() { // Accepted may have closed it
 		c.begin()

@@ -196,7 +196,7 @@ func (d *Driver) begunPerAddr() *ratelimit.Places {
 	if d.cfg.maxPerAddr < 0 {
 		return nil
 	}
-	return ratelimit.NewPlaces(max(d.cfg.maxPerAddr, minBegunPerAddr))
+	return ratelimit.NewPlaces(min(max(d.cfg.maxPerAddr, minBegunPerAddr), maxMaxConns))
 }
 
 // mayBegin reports whether one more connection of an address may begin in this second.
@@ -322,6 +322,10 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		return
 	}
 	if c.link.Handshake.IsHandshake(p) {
+		if c.ended() {
+			c.handshake.Counters.Unexpected++ // the server asks who sent the connection's last packets
+			return
+		}
 		c.handshake.Receive(at, p)
 		if c.handshake.State() == handshake.Done && c.conn == nil {
 			c.connect(at)
@@ -370,9 +374,15 @@ func (c *unrealClient) patience() time.Duration {
 	return lostAfter
 }
 
+// ended reports whether the connection has ended: then there is nothing to shake hands for.
+func (c *unrealClient) ended() bool { return c.conn != nil && c.conn.Closed() }
+
 func (c *unrealClient) tick(at time.Duration) {
+	if c.ended() {
+		return
+	}
 	c.handshake.Tick(at)
-	if c.conn != nil && !c.conn.Closed() && min(c.conn.Silence(), at-c.restarted) >= c.patience() {
+	if c.conn != nil && min(c.conn.Silence(), at-c.restarted) >= c.patience() {
 		c.restarted = at
 		c.handshake.Restart(at)
 	}

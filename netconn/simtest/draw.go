@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"time"
@@ -12,7 +13,7 @@ import (
 type Profile struct {
 	// MaxServers and MaxClients are the most hosts of each. Defaults: 1 and 4.
 	MaxServers, MaxClients int
-	// MinRun and MaxRun bound Script.Run. Defaults: 2 s and 8 s.
+	// MinRun and MaxRun bound Script.Run. Defaults without a MaxRun: 2 s, and 8 s or MinRun, if that is longer.
 	MinRun, MaxRun time.Duration
 	// MaxFaults is the most faults. Default 8.
 	MaxFaults int
@@ -31,7 +32,8 @@ func Draw(seed uint64, p Profile) Script {
 		p.MaxClients = 4
 	}
 	if p.MaxRun == 0 {
-		p.MinRun, p.MaxRun = 2*time.Second, 8*time.Second
+		p.MinRun = cmp.Or(p.MinRun, 2*time.Second)
+		p.MaxRun = max(8*time.Second, p.MinRun)
 	}
 	if p.MaxFaults == 0 {
 		p.MaxFaults = 8

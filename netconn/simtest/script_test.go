@@ -95,3 +95,13 @@ func TestScriptDefaults(t *testing.T) {
 	require.ErrorIs(t, s.Validate(), ErrScript)
 	require.ErrorIs(t, (&Script{Run: time.Second, Servers: -1}).Validate(), ErrScript)
 }
+
+// TestDrawKeepsToMinRun: a script runs for MinRun at least, also where no MaxRun is given.
+func TestDrawKeepsToMinRun(t *testing.T) {
+	require.Equal(t, 20*time.Second, Draw(1, Profile{MinRun: 20 * time.Second}).Run)
+	for seed := range uint64(20) {
+		run := Draw(seed, Profile{MinRun: 7 * time.Second}).Run
+		require.GreaterOrEqual(t, run, 7*time.Second)
+		require.LessOrEqual(t, run, 8*time.Second)
+	}
+}

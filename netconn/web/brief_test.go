@@ -65,3 +65,14 @@ func TestBriefSessions(t *testing.T) {
 	require.NoError(t, l.Close())
 	<-done
 }
+
+// TestBriefOnce: brief sessions are forgotten when one has been of use.
+func TestBriefOnce(t *testing.T) {
+	m := mover{moved: time.Unix(1, 0), brief: fewBrief + 1}
+	require.Equal(t, brokenPause, m.pause(m.moved.Add(briefTime-1), true))
+	require.Zero(t, m.pause(m.moved.Add(briefTime), true))
+	m.brief = fewBrief
+	require.Zero(t, m.pause(m.moved, true))
+	m.rounds = 2
+	require.Equal(t, 2*roundPause, m.pause(m.moved, false))
+}

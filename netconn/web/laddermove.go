@@ -173,16 +173,7 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 		broken := m.broken(l.now())
 		m.mu.Lock()
 		m.giveUp = giveUp
-		pause := time.Duration(0)
-		if m.rounds > 0 {
-			pause = min(maxRoundPause, roundPause<<(m.rounds-1))
-		}
-		if m.brief > fewBrief {
-			pause = max(pause, brokenPause)
-		}
-		if broken {
-			pause = min(pause, brokenPause)
-		}
+		pause := m.pause(time.Now(), broken)
 		m.rounds = min(m.rounds+1, 8)
 		m.mu.Unlock()
 		select {
@@ -196,6 +187,20 @@ func (l *Ladder) watch(ctx context.Context, ways []Way, cfg LadderConfig) {
 		default:
 		}
 	}
+}
+
+// pause is the time before the next round. m.mu is held.
+func (m *mover) pause(now time.Time, broken bool) (pause time.Duration) {
+	if m.rounds > 0 {
+		pause = min(maxRoundPause, roundPause<<(m.rounds-1))
+	}
+	if m.brief > fewBrief && now.Sub(m.moved) < briefTime {
+		pause = max(pause, brokenPause)
+	}
+	if broken {
+		pause = min(pause, brokenPause)
+	}
+	return pause
 }
 
 // round tries to move the connection once. When its socket has failed and nothing answers for moveTime, reads return the reason.

@@ -89,7 +89,7 @@ func (r Refusal) Error() string {
 
 // Errors of Dial.
 var (
-	// ErrNoConnection: the connection has ended or was never made, or its driver was closed.
+	// ErrNoConnection: the connection has ended, is being closed or was never made, or its driver was closed.
 	ErrNoConnection = errors.New("stream: the client has no connection")
 	// ErrServer: the driver is a server's, which has many connections. Open takes the connection.
 	ErrServer = errors.New("stream: Dial is for clients; a server opens a stream with Open")

@@ -44,8 +44,8 @@ func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
 type opening struct{ *Conn }
 
 // Dial opens a stream on a client's connection, from any goroutine. It waits until the connection has joined, so the driver must
-// be ticked meanwhile. It returns ctx's error when ctx is done first, and ErrNoConnection when the connection has ended or the
-// driver was closed. On a server's driver it returns ErrServer at once.
+// be ticked meanwhile. It returns ctx's error when ctx is done first, and ErrNoConnection when the connection has ended, is being
+// closed or the driver was closed. On a server's driver it returns ErrServer at once.
 //
 // Dial doesn't wait for the peer. A peer that refuses the stream says why: the next Read or Write returns the Refusal. A peer
 // without a channel type of this name ignores the stream (its Refusals count unknown_type), so set deadlines.
@@ -87,6 +87,8 @@ func (g *dialing) try() {
 	case g.ctx.Err() != nil:
 	case g.d.Err() != nil:
 		g.done <- dialed{nil, errors.Join(ErrNoConnection, g.d.Err())}
+	case c != nil && (c.Closing() || c.Closed()):
+		g.done <- dialed{nil, ErrNoConnection}
 	case c != nil && c.Joined():
 		s, err := Open(c, g.name, g.cfg)
 		g.done <- dialed{s, err}

@@ -143,6 +143,9 @@ func New(cfg Config) (*Service, error) {
 			return nil, fmt.Errorf("%w: %s: %w", errConfig, name, netcode.ErrServers)
 		}
 	}
+	if n := len(cfg.Internal); n > 0 && n != len(cfg.Servers) {
+		return nil, fmt.Errorf("%w: Internal has %d addresses and Servers %d", errConfig, n, len(cfg.Servers))
+	}
 	return &Service{cfg: cfg, limit: ratelimit.New(cfg.Now, cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 

@@ -392,10 +392,11 @@ func TestExtremes(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	auth := func(*http.Request) (Player, error) { return Player{}, nil }
+	auth, one := func(*http.Request) (Player, error) { return Player{}, nil }, netip.MustParseAddrPort("192.0.2.1:1")
 	for _, c := range []Config{{}, {Key: key}, {Authenticate: auth}, {Key: key, Authenticate: auth, Rate: -1},
 		{Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 33)}, {Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 1)},
-		{Key: key, Authenticate: auth, Internal: make([]netip.AddrPort, 1)}} {
+		{Key: key, Authenticate: auth, Internal: make([]netip.AddrPort, 1)},
+		{Key: key, Authenticate: auth, Servers: []netip.AddrPort{one, one}, Internal: []netip.AddrPort{one}}} {
 		_, err := New(c)
 		require.Error(t, err)
 	}
