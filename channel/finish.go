@@ -9,10 +9,19 @@ type Finisher interface {
 	Finish(ch *Channel) (done bool)
 }
 
+// Answerer may be implemented by a Finisher that the peer needs answers of, as credit, to send what it has left.
+type Answerer interface {
+	Finisher
+	// Answer is called after Finish has returned true, as often, while other channels have something left, or the peer, which closes as well, refuses the end.
+	// SendBunch on ch works in it.
+	Answer(ch *Channel)
+}
+
 // finishing is the handlers that have something left at an orderly end.
 type finishing struct {
 	left []*Channel
-	now  *Channel // its Finish is running
+	done []*Channel // of Answerers that have nothing left
+	now  *Channel   // its Finish is running
 }
 
 // Shut makes every later SendBunch, Close and Open return ErrClosed. What was sent before continues, and so do Finishers:
@@ -44,9 +53,36 @@ func (m *Machine) Finish() bool {
 		}
 		f.now = ch
 		defer func() { f.now = nil }()
-		return ch.handler.(Finisher).Finish(ch)
+		if !ch.handler.(Finisher).Finish(ch) {
+			return false
+		}
+		if _, is := ch.handler.(Answerer); is {
+			f.done = append(f.done, ch)
+		}
+		return true
 	})
+	if len(f.left) > 0 || t.closeRefused() { // otherwise a peer that goes on would hold up the end
+		f.done = slices.DeleteFunc(f.done, func(ch *Channel) bool {
+			if t.ended || ch.Closing() {
+				return true
+			}
+			f.now = ch
+			defer func() { f.now = nil }()
+			ch.handler.(Answerer).Answer(ch)
+			return false
+		})
+	}
 	return len(f.left) == 0
+}
+
+// closeRefused reports whether the peer seems to refuse our end, as it closes as well and has something left.
+func (t *Table) closeRefused() bool {
+	ch := t.Channel(0)
+	if ch == nil || !ch.closing {
+		return false
+	}
+	last := ch.out.at(ch.out.next - 1)
+	return last != nil && last.lost > 1
 }
 
 // Drained reports whether nothing is left, and all that was sent is acked. What waits for OnlyControl doesn't count: at an orderly end it has waited in vain.

@@ -173,6 +173,9 @@ func (a *Attached) Finish(ch *channel.Channel) bool {
 	return a.Pending() == 0
 }
 
+// Answer implements channel.Answerer: a peer that closes as well is given room for what it has left.
+func (a *Attached) Answer(ch *channel.Channel) { a.Finish(ch) }
+
 // ReceivedBunch implements channel.Handler.
 func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	switch err := a.Read(&in.Data); {

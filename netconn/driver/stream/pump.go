@@ -94,6 +94,9 @@ func (c *Conn) Finish(*channel.Channel) bool {
 	return c.finished()
 }
 
+// Answer gives a peer that closes the connection as well credit for what it has left; see channel.Answerer.
+func (c *Conn) Answer(ch *channel.Channel) { c.Finish(ch) }
+
 // part ends writing.
 func (c *Conn) part() {
 	c.mu.Lock()

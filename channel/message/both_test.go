@@ -1,0 +1,52 @@
+package message_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestQueuedArrivesWhenBothClose: an end that closes the connection with nothing left gives the queue of the other, which closes as well, room for all that waits.
+func TestQueuedArrivesWhenBothClose(t *testing.T) {
+	for _, lag := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond} {
+		x := newTransfer(t, netsim.Settings{Lag: lag}, 1, bucket)
+		sent, got := uint32(0), uint32(0)
+		receive := func() {
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				k.Free(m)
+				got++
+			}
+		}
+		for x.now < 3*time.Second {
+			for x.now > time.Second && x.qa.Pending() < 100 && x.qa.Send(x.ka.number, &number{N: sent}) == nil {
+				sent++
+			}
+			x.step(16 * time.Millisecond)
+			receive()
+		}
+		for x.qa.Send(x.ka.number, &number{N: sent}) == nil {
+			sent++
+		}
+		require.Greater(t, x.qa.Pending(), 1000)
+		for _, c := range x.conns {
+			c.Close(x.now, "")
+		}
+		begun := x.now
+		for !x.conns[0].Closed() || !x.conns[1].Closed() {
+			x.now += 16 * time.Millisecond
+			for i, conn := range x.conns {
+				for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
+					_ = conn.ReceivedPacket(x.now, p)
+				}
+				conn.PostTickDispatch(x.now)
+				conn.Tick(x.now)
+			}
+			receive()
+		}
+		require.Equal(t, sent, got, "%v", lag)
+		require.Less(t, x.now-begun, time.Second+500*time.Millisecond, "%v", lag)
+	}
+}
