@@ -327,7 +327,10 @@ func (c *Conn) judgeRefusals() {
 
 // onlyCloses reports whether nothing but our close of the connection waits for its ack. A peer that closes too refuses it until what it sent
 // has arrived, however long that takes; LingerTimeout ends the wait.
-func (c *Conn) onlyCloses() bool { return c.closer.closing && c.Table().Unacked() <= 1 }
+func (c *Conn) onlyCloses() bool {
+	ch := c.Channel(0)
+	return c.closer.closing && (c.Table().Unacked() <= 1 || ch != nil && ch.Closing()) // an Answerer may have sent more since
+}
 
 // wide notes that a packet of the size that was lost gets through, so that what is lost from now on is refused.
 func (r *refusals) wide() { r.reliable.packets = min(r.reliable.packets, refusalPackets-emptyAfter) }

@@ -63,3 +63,42 @@ func TestWrittenArrivesWhenBothClose(t *testing.T) {
 		}
 	}
 }
+
+// TestBothCloseBesideASlowReader: who answers a peer that closes as well isn't taken for one who is refused, however long the reader that the peer waits for stands still.
+func TestBothCloseBesideASlowReader(t *testing.T) {
+	for _, lag := range []time.Duration{0, time.Millisecond, 8 * time.Millisecond, 25 * time.Millisecond} {
+		for _, pause := range []time.Duration{33 * time.Second, 38 * time.Second, 43 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				const total = 150_000
+				cfg := Config{Window: 64 << 10, Buffer: 4 << 20}
+				l := Listen(name, cfg)
+				results := make(chan netconn.CloseResult, 2)
+				sc := driver.Config{LingerTimeout: 100 * time.Second, Link: driver.PlainSalted{}, Closed: func(_ *driver.Conn, r netconn.CloseResult) { results <- r }}
+				cc := sc
+				sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+				set := netsim.Settings{Lag: lag, Bandwidth: 80e6, QueueDelay: 100 * time.Millisecond}
+				server, client, _ := linked(t, sc, cc, set, set)
+				ctx, stop := running(t, server, client)
+				c, err := Dial(ctx, client, name, cfg)
+				require.NoError(t, err)
+				s, err := l.Accept()
+				require.NoError(t, err)
+				_, err = c.Write(make([]byte, total))
+				require.NoError(t, err)
+				require.NoError(t, c.CloseWrite())
+				client.Do(func() { client.Shutdown("over") })
+				server.Do(func() { server.Shutdown("over") })
+				time.Sleep(pause)
+				n, err := io.Copy(io.Discard, struct{ io.Reader }{s}) // until the end of the connection
+				require.NoError(t, err, "%v, %v", lag, pause)
+				require.EqualValues(t, total, n, "%v, %v", lag, pause)
+				for range 2 {
+					r := <-results
+					require.Contains(t, []netconn.CloseCode{netconn.ClosedByUs, netconn.ClosedByPeer}, r.Code, "%v, %v: %v", lag, pause, r)
+				}
+				stop()
+				_ = l.Close()
+			})
+		}
+	}
+}
