@@ -47,32 +47,33 @@ func (m *Machine) Finish() bool {
 	if f == nil {
 		return true
 	}
-	f.left = slices.DeleteFunc(f.left, func(ch *Channel) bool {
-		if t.ended || ch.Closing() {
-			return true
-		}
-		f.now = ch
-		defer func() { f.now = nil }()
-		if !ch.handler.(Finisher).Finish(ch) {
-			return false
-		}
-		if _, is := ch.handler.(Answerer); is {
+	f.left = t.ask(f.left, func(ch *Channel) bool {
+		done := ch.handler.(Finisher).Finish(ch)
+		if _, answers := ch.handler.(Answerer); done && answers {
 			f.done = append(f.done, ch)
 		}
-		return true
+		return done
 	})
 	if len(f.left) > 0 || t.closeRefused() { // otherwise a peer that goes on would hold up the end
-		f.done = slices.DeleteFunc(f.done, func(ch *Channel) bool {
-			if t.ended || ch.Closing() {
-				return true
-			}
-			f.now = ch
-			defer func() { f.now = nil }()
+		f.done = t.ask(f.done, func(ch *Channel) bool {
 			ch.handler.(Answerer).Answer(ch)
 			return false
 		})
 	}
 	return len(f.left) == 0
+}
+
+// ask calls the handlers of channels, and has SendBunch work meanwhile. It returns those that aren't done, and aren't closing.
+func (t *Table) ask(channels []*Channel, handler func(ch *Channel) (done bool)) []*Channel {
+	f := t.finishing
+	return slices.DeleteFunc(channels, func(ch *Channel) bool {
+		if t.ended || ch.Closing() {
+			return true
+		}
+		f.now = ch
+		defer func() { f.now = nil }()
+		return handler(ch)
+	})
 }
 
 // closeRefused reports whether the peer seems to refuse our end, as it closes as well and has something left.

@@ -123,6 +123,19 @@ func TestOnTwoChannels(t *testing.T) {
 	require.NoError(t, o.Send(0, []byte("turn")))
 }
 
+// carry is a tick of 20 ms of two connections that send into wire.
+func carry(now *time.Duration, conns [2]*netconn.Conn, wire *[2][][]byte) {
+	*now += 20 * time.Millisecond
+	for i, c := range conns {
+		for _, p := range wire[1-i] {
+			_ = c.ReceivedPacket(*now, p)
+		}
+		wire[1-i] = nil
+		c.PostTickDispatch(*now)
+		c.Tick(*now)
+	}
+}
+
 // refused counts packets that were lost, or that the peer refused.
 type refused struct {
 	lockstep.OnChannel
@@ -146,17 +159,7 @@ func TestOnlyPackets(t *testing.T) {
 			LowLevelSend: func(p []byte) { wire[i] = append(wire[i], append([]byte(nil), p...)) }}, 0, 1, 1)
 		require.NoError(t, err)
 	}
-	step := func() {
-		now += 20 * time.Millisecond
-		for i, c := range conns {
-			for _, p := range wire[1-i] {
-				_ = c.ReceivedPacket(now, p)
-			}
-			wire[1-i] = nil
-			c.PostTickDispatch(now)
-			c.Tick(now)
-		}
-	}
+	step := func() { carry(&now, conns, &wire) }
 	require.False(t, up.Ready())
 	ch, err := conns[0].Open(name, up)
 	require.NoError(t, err)
@@ -202,17 +205,7 @@ func TestLargestPacketCounts(t *testing.T) {
 			}}}, LowLevelSend: func(p []byte) { wire[i] = append(wire[i], append([]byte(nil), p...)) }}, 0, 1, 1)
 		require.NoError(t, err)
 	}
-	step := func() {
-		now += 20 * time.Millisecond
-		for i, c := range conns {
-			for _, p := range wire[1-i] {
-				_ = c.ReceivedPacket(now, p)
-			}
-			wire[1-i] = nil
-			c.PostTickDispatch(now)
-			c.Tick(now)
-		}
-	}
+	step := func() { carry(&now, conns, &wire) }
 	var outs []*channel.Channel
 	for range 20 {
 		o := &refused{}

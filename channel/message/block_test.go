@@ -91,6 +91,20 @@ func (x *transfer) step(dt time.Duration) {
 	}
 }
 
+// closing is a tick in which the connections, which are closed in order, carry on, and the queues aren't ticked; in the dark what is sent is lost.
+func (x *transfer) closing(dark bool) {
+	x.now += 16 * time.Millisecond
+	for i, c := range x.conns {
+		for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
+			if !dark {
+				_ = c.ReceivedPacket(x.now, p)
+			}
+		}
+		c.PostTickDispatch(x.now)
+		c.Tick(x.now)
+	}
+}
+
 func data(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	rng := rand.New(rand.NewPCG(seed, 0))

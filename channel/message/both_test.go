@@ -36,14 +36,7 @@ func TestQueuedArrivesWhenBothClose(t *testing.T) {
 		}
 		begun := x.now
 		for !x.conns[0].Closed() || !x.conns[1].Closed() {
-			x.now += 16 * time.Millisecond
-			for i, conn := range x.conns {
-				for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-					_ = conn.ReceivedPacket(x.now, p)
-				}
-				conn.PostTickDispatch(x.now)
-				conn.Tick(x.now)
-			}
+			x.closing(false)
 			receive()
 		}
 		require.Equal(t, sent, got, "%v", lag)

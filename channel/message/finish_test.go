@@ -32,16 +32,7 @@ func TestMessagesArriveAtAClose(t *testing.T) {
 			require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)
 			got, begin := uint32(0), x.now
 			for !x.conns[0].Closed() {
-				x.now += 16 * time.Millisecond
-				for i, conn := range x.conns {
-					for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-						if !c.dark {
-							_ = conn.ReceivedPacket(x.now, p)
-						}
-					}
-					conn.PostTickDispatch(x.now)
-					conn.Tick(x.now)
-				}
+				x.closing(c.dark)
 				for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
 					require.Equal(t, got, m.(*number).N)
 					got++
@@ -77,14 +68,7 @@ func TestMessagesArriveWhenBothClose(t *testing.T) {
 		}
 		got, begin := 0, x.now
 		for !x.conns[0].Closed() || !x.conns[1].Closed() {
-			x.now += 16 * time.Millisecond
-			for i, conn := range x.conns {
-				for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-					_ = conn.ReceivedPacket(x.now, p)
-				}
-				conn.PostTickDispatch(x.now)
-				conn.Tick(x.now)
-			}
+			x.closing(false)
 			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
 				got++
 				k.Free(m)

@@ -43,7 +43,7 @@ type unrealServer struct {
 	byAddr    map[netip.AddrPort]*unrealPeer
 	byCookie  map[handshake.Cookie]*unrealPeer
 	places    addrgroup.Limit   // of addresses, for connections
-	lately    *ratelimit.Places // of addresses and wider networks, for connections that begin within a second; nil: no bound
+	lately    *ratelimit.Places // of addresses and wider networks, for connections that begin within a second
 	second    time.Duration     // when that began
 	turned    addrgroup.Limit   // of addresses, for connections that are there to be refused
 	refused   int               // connections that are there to be refused
@@ -193,10 +193,11 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 
 // begunPerAddr allows as many connections of an address to begin as it may have, and wider networks a multiple: who has one line of IPv6 has many addresses.
 func (d *Driver) begunPerAddr() *ratelimit.Places {
-	if d.cfg.maxPerAddr < 0 {
-		return nil
+	most := d.cfg.maxPerAddr
+	if most >= 0 {
+		most = max(most, minBegunPerAddr)
 	}
-	return ratelimit.NewPlaces(min(max(d.cfg.maxPerAddr, minBegunPerAddr), maxMaxConns))
+	return ratelimit.NewPlaces(most)
 }
 
 // mayBegin reports whether one more connection of an address may begin in this second.
@@ -204,13 +205,10 @@ func (s *unrealServer) mayBegin(a netip.Addr) bool {
 	if s.at-s.second >= time.Second {
 		s.lately, s.second = s.d.begunPerAddr(), s.at
 	}
-	switch {
-	case s.lately == nil:
-	case !s.lately.Room(a):
+	if !s.lately.Room(a) {
 		return false
-	default:
-		s.lately.Add(a)
 	}
+	s.lately.Add(a)
 	return true
 }
 

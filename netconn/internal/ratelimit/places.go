@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"net/netip"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
@@ -13,8 +14,10 @@ type Places struct {
 	n    map[netip.Prefix]int
 }
 
-// NewPlaces allows each address so many.
-func NewPlaces(most int) *Places { return &Places{most: most, n: map[netip.Prefix]int{}} }
+// NewPlaces allows each address so many; a negative most allows all.
+func NewPlaces(most int) *Places {
+	return &Places{most: min(most, math.MaxInt/Wide24), n: map[netip.Prefix]int{}} // no multiple overflows
+}
 
 // Room reports whether all networks of an address may have one more.
 func (p *Places) Room(a netip.Addr) bool {
@@ -45,7 +48,7 @@ func (p *Places) Remove(a netip.Addr) {
 // of passes the networks of an address on, and how many each may have.
 func (p *Places) of(a netip.Addr) func(yield func(netip.Prefix, int) bool) {
 	return func(yield func(netip.Prefix, int) bool) {
-		if addrgroup.Origin(a).IsLoopback() {
+		if p.most < 0 || addrgroup.Origin(a).IsLoopback() {
 			return
 		}
 		a, scopes := scopesOf(a)
