@@ -11,7 +11,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
@@ -124,8 +126,10 @@ func check(ctx context.Context, out io.Writer, o options) (err error) {
 	}
 	m.table(out, all)
 	gone := m.tabs[1]
-	gone.stop() // the page is closed
 	m.tabs = m.tabs[:1]
+	if err := m.shut(gone); err != nil {
+		return err
+	}
 	if err := m.until("a closed page's player goes", func(map[string]seen) error {
 		if _, there := m.game.Place(gone.name); there {
 			return fmt.Errorf("%s is there, though its page is closed", gone.name)
@@ -174,6 +178,15 @@ func (m *match) run(t tab, actions ...chromedp.Action) error {
 		}
 	}
 	return fmt.Errorf("%s's tab does nothing for %v", t.name, patience)
+}
+
+// shut closes a tab's page. The tab's own stop gives Chromium one second for it, and then lets the page be in silence.
+func (m *match) shut(t tab) error {
+	defer t.stop()
+	c := chromedp.FromContext(t.ctx)
+	return m.run(m.tabs[0], chromedp.ActionFunc(func(ctx context.Context) error {
+		return target.CloseTarget(c.Target.TargetID).Do(cdp.WithExecutor(ctx, c.Browser))
+	}))
 }
 
 // look is what all have now.
