@@ -5,7 +5,8 @@ import "slices"
 // Finisher may be implemented by a Handler that queues data of its own. It sends the rest of it when the connection is closed in order.
 type Finisher interface {
 	// Finish is called when an orderly close begins, and again in each Tick and when packets arrive, until it returns true because everything
-	// was sent. Only in Finish does SendBunch on ch still work. The connection waits for LingerTimeout at most.
+	// was sent. For packets it is called each 4 ms at most. Only in Finish does SendBunch on ch still work. Of several that want more than the bandwidth each is first in turn. The
+	// connection waits for LingerTimeout at most.
 	Finish(ch *Channel) (done bool)
 }
 
@@ -13,7 +14,7 @@ type Finisher interface {
 type Answerer interface {
 	Finisher
 	// Answer is called after Finish has returned true, as often, while other channels have something left, or the peer, which closes as well, refuses the end.
-	// SendBunch on ch works in it.
+	// SendBunch on ch works in it. Finish and Answer of a channel that the peer opens meanwhile are called, too.
 	Answer(ch *Channel)
 }
 
@@ -47,13 +48,12 @@ func (m *Machine) Finish() bool {
 	if f == nil {
 		return true
 	}
-	f.left = t.ask(f.left, func(ch *Channel) bool {
-		done := ch.handler.(Finisher).Finish(ch)
-		if _, answers := ch.handler.(Answerer); done && answers {
-			f.done = append(f.done, ch)
-		}
-		return done
-	})
+	ready := t.conn.IsNetReady()
+	f.left = t.ask(f.left, t.finish)
+	if ready && len(f.left) > 1 && !t.conn.IsNetReady() { // others may have got nothing: another is first the next time
+		first := f.left[0]
+		f.left = append(slices.Delete(f.left, 0, 1), first)
+	}
 	if len(f.left) > 0 || t.closeRefused() { // otherwise a peer that goes on would hold up the end
 		f.done = t.ask(f.done, func(ch *Channel) bool {
 			ch.handler.(Answerer).Answer(ch)
@@ -61,6 +61,30 @@ func (m *Machine) Finish() bool {
 		})
 	}
 	return len(f.left) == 0
+}
+
+// finish calls a channel's Finisher.
+func (t *Table) finish(ch *Channel) (done bool) {
+	done = ch.handler.(Finisher).Finish(ch)
+	if _, answers := ch.handler.(Answerer); done && answers {
+		t.finishing.done = append(t.finishing.done, ch)
+	}
+	return done
+}
+
+// openedLate has the Answerer of a channel that the peer opened after Shut finish like the others: what the peer sends on it needs answers as well.
+func (t *Table) openedLate(ch *Channel) {
+	if _, answers := ch.handler.(Answerer); !answers || !t.closing {
+		return
+	}
+	if t.finishing == nil {
+		t.finishing = new(finishing)
+	}
+	f := t.finishing
+	if len(f.left)+len(f.done) >= 2*t.open { // a peer may open and close channels again and again
+		f.left, f.done = slices.DeleteFunc(f.left, (*Channel).Closing), slices.DeleteFunc(f.done, (*Channel).Closing)
+	}
+	f.left = append(f.left, t.ask([]*Channel{ch}, t.finish)...)
 }
 
 // ask calls the handlers of channels, and has SendBunch work meanwhile. It returns those that aren't done, and aren't closing.

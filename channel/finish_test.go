@@ -117,3 +117,44 @@ func TestOneThatWasShortGetsMoreSlowly(t *testing.T) {
 	tb.moreMayBegin(800)
 	require.Equal(t, 900, tb.begunRoom)
 }
+
+// answerer is a handler that has nothing left, and answers.
+type answerer struct {
+	Nop
+	t       *testing.T
+	answers int
+}
+
+func (*answerer) Finish(*Channel) bool { return true }
+
+func (a *answerer) Answer(ch *Channel) {
+	a.answers++
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.NoError(a.t, err)
+}
+
+// TestAnswersChannelsThatOpenedMeanwhile: channels that the peer opens after the orderly end began have answers as well, and those of them that it closes again take no memory.
+func TestAnswersChannelsThatOpenedMeanwhile(t *testing.T) {
+	a := &answerer{t: t}
+	s := newStub(t, true, func(c *Config) {
+		c.Types[1].Accept = func(*Channel) Handler { return a }
+	})
+	s.accepts(header(0, 1, bunch.Control, opening), "hello")
+	s.m.Shut()
+	require.True(t, s.m.Finish())
+	require.NoError(t, s.m.CloseControl())
+	for i := range 1000 {
+		s.accepts(header(1, 2*i+1, stubGame, opening), "x")
+		s.accepts(header(1, 2*i+2, stubGame, closes), "")
+	}
+	require.Less(t, cap(s.table.finishing.done), 20)
+	s.accepts(header(3, 1, stubGame, opening), "x")
+	require.True(t, s.m.Finish())
+	require.Zero(t, a.answers, "nobody refuses the close")
+	for range 2 {
+		s.lose(len(s.sent) - 1)
+		s.m.Pump()
+	}
+	require.True(t, s.m.Finish())
+	require.Equal(t, 1, a.answers)
+}

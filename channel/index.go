@@ -75,6 +75,7 @@ type Table struct {
 	ownPool     bool // cfg.Pool isn't shared
 	// controlGone says that channel 0 was closed; it can't be opened again.
 	controlGone bool
+	peerClosed  bool // the peer closed it
 }
 
 // page is pageSize slots of every second index, because each end opens channels of its own parity, and most are the

@@ -142,6 +142,9 @@ func (m *Machine) CloseControl() error {
 	return ch.end(bunch.Destroyed)
 }
 
+// PeerClosed reports whether the peer's close of channel 0 has come: the peer waits for its ack.
+func (m *Machine) PeerClosed() bool { return m.peerClosed }
+
 // HurryControl puts the unacked bunches of the control channel into the SendBuffer, even if they wait or are in flight:
 // they are a connection's last packets.
 func (m *Machine) HurryControl() {

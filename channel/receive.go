@@ -364,6 +364,9 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 			if err != nil || ch.closed {
 				return false, err
 			}
+			if t.openedLate(ch); ch.closed {
+				return false, nil // its Finish ended the connection
+			}
 		}
 	}
 	if !ch.openedLocally && !ch.openAcked {
@@ -388,6 +391,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		nak = t.refusesPacket(in)
 	}
 	if in.Close && !ch.closed {
+		t.peerClosed = t.peerClosed || ch.index == 0
 		if in.Open && ch.openedLocally { // the peer opened channel 0 only to end the connection: whatever of ours it acked there, nobody got it
 			t.control = int32(ch.out.first - t.initOut - 1)
 		}

@@ -89,3 +89,38 @@ func TestAcksTheOthersClose(t *testing.T) {
 	require.True(t, h.conns[1].Closed())
 	require.Equal(t, ClosedByUs, h.conns[1].Result().Code)
 }
+
+// TestTheCloseIsAckedWhenBothClose: who is closed by the other's close, which waited for what that had left, acks it as often as one that didn't close: the other mustn't wait for LingerTimeout.
+func TestTheCloseIsAckedWhenBothClose(t *testing.T) {
+	for _, sent := range []int{0, 1, 60} {
+		for who := range 2 {
+			waited := 0
+			for seed := range uint64(100) {
+				l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond, Loss: 10}), seed, nil)
+				l.control()
+				l.run(time.Second, nil)
+				if sent > 0 {
+					ch := l.open(who)
+					for range sent {
+						_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+						require.NoError(t, err)
+					}
+				}
+				for i := range l.lose {
+					l.lose[i] = func([]byte) bool { return l.res[1-i] != nil } // the link forgets who has ended
+				}
+				for _, c := range l.conns {
+					c.Close(l.now, "bye")
+				}
+				begun := l.now
+				for l.res[0] == nil || l.res[1] == nil {
+					l.step(nil)
+				}
+				if l.now-begun >= 2*time.Second {
+					waited++
+				}
+			}
+			require.LessOrEqual(t, waited, 1, "%d bunches of %d", sent, who)
+		}
+	}
+}

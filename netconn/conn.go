@@ -198,6 +198,7 @@ func (c *Conn) Tick(now time.Duration) {
 		c.peerWaiter.OnPeerFull()
 	}
 	if c.closer.closing {
+		c.closer.lookDue = false
 		c.closeWhenDrained()
 	}
 	c.probe()
@@ -237,6 +238,9 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 		if ready, ok := c.readyAt(); ok {
 			at = min(at, ready)
 		}
+	}
+	if c.closer.lookDue {
+		at = min(at, c.closer.looked+looksApart)
 	}
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)

@@ -90,6 +90,7 @@ type closer struct {
 	reason     string
 	deadline   time.Duration
 	looked     time.Duration // when a packet last had the Finishers asked
+	lookDue    bool          // another came soon after
 	peerReason string
 	endedAt    time.Duration
 	answers    int           // to bunches that came after that
@@ -131,13 +132,34 @@ func (c *Conn) Close(now time.Duration, reason string) {
 
 // closeWhenDrained closes channel 0 once everything else is sent and acked.
 func (c *Conn) closeWhenDrained() {
-	if c.Closed() || c.closer.controlGone || !c.channels.Drained() {
+	if c.Closed() || c.closer.controlGone || !c.drained() || c.Closed() { // by a Finisher
 		return
 	}
 	if !c.closesControl() || c.channels.CloseControl() != nil {
 		c.FlushNet() // unreliable bunches may be in it
 		c.end(ClosedByUs, nil)
 	}
+}
+
+// looksApart is how long after a packet had the Finishers asked others have them asked again, besides the tick. So a peer's packets cost little, however many Finishers there are
+// and though each packet comes at a time of its own.
+const looksApart = 4 * time.Millisecond
+
+// lookWhetherDrained is closeWhenDrained behind a packet, or soon.
+func (c *Conn) lookWhetherDrained() {
+	if c.closer.lookDue = c.now-c.closer.looked < looksApart; !c.closer.lookDue {
+		c.closer.looked = c.now
+		c.closeWhenDrained()
+	}
+}
+
+// drained reports whether everything is sent and acked, and asks the Finishers. One that panics isn't asked again and again, as others would wait for that.
+func (c *Conn) drained() (all bool) {
+	whole := false
+	defer func() { c.closer.panicked = c.closer.panicked || !whole }()
+	all = c.channels.Drained()
+	whole = true
+	return all
 }
 
 // closesControl reports whether there is a channel 0 to close, or one can be opened for it.
@@ -231,7 +253,7 @@ func (c *Conn) lastWords() {
 
 // lastAcks repeats the ack of the peer's close, because most links accept nothing more of a connection that has ended.
 func (c *Conn) lastAcks() {
-	for i := 0; c.closer.controlGone && !c.closer.closing && !c.packetsFull(0) && i < lastCopies; i++ {
+	for i := 0; c.channels.PeerClosed() && !c.packetsFull(0) && i < lastCopies; i++ {
 		if c.maySendAgain() {
 			c.sendAgain()
 			continue

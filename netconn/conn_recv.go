@@ -215,9 +215,8 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.pump()
-	if c.closer.closing && c.now != c.closer.looked { // a peer's packets cost little, however many Finishers there are
-		c.closer.looked = c.now
-		c.closeWhenDrained()
+	if c.closer.closing {
+		c.lookWhetherDrained()
 	}
 	switch {
 	case c.Closed():

@@ -2,6 +2,7 @@ package netconn
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -141,4 +142,72 @@ func TestFinishersAreAskedSeldom(t *testing.T) {
 		h.exchange()
 		require.Equal(t, asked+2, f.asked)
 	}
+}
+
+// ender is a Finisher that ends its connection.
+type ender struct {
+	channel.Nop
+	end func()
+}
+
+func (f *ender) Finish(*channel.Channel) bool {
+	f.end()
+	return true
+}
+
+// TestFinisherThatEnds: after a Finisher has ended the connection nothing is opened to close it.
+func TestFinisherThatEnds(t *testing.T) {
+	for name, end := range map[string]func(c *Conn){
+		"abort": func(c *Conn) { c.Abort(c.Now(), "enough") },
+		"fail":  func(c *Conn) { c.Fail(channel.ErrMemory, true) },
+		"link":  func(c *Conn) { c.LinkClosed(c.Now(), "gone") },
+	} {
+		h := newHand(t, nil)
+		c := h.conns[0]
+		ch, err := c.Open(testName, &ender{end: func() { end(c) }})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+		for range 5 {
+			h.exchange()
+		}
+		c.Close(h.now, "")
+		require.True(t, c.Closed(), name)
+		require.Zero(t, c.Table().Len(), name)
+		require.Zero(t, c.Table().Unacked(), name)
+	}
+}
+
+// TestFinishersAreAskedSeldomThoughPacketsComeApart: with driver.Config.Prompt each packet comes at a time of its own. Finishers are asked each 4 ms at most for these, and what the last of them was for isn't
+// forgotten.
+func TestFinishersAreAskedSeldomThoughPacketsComeApart(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	f := &finisher{left: 100}
+	ch, err := c.Open(testName, f)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	for range 5 {
+		h.exchange()
+	}
+	c.Close(h.now, "")
+	asked, begun := f.asked, h.now
+	for range 1000 {
+		h.now += 50 * time.Microsecond
+		h.conns[1].now = h.now
+		h.conns[1].oweAcks(0)
+		h.conns[1].FlushNet()
+		h.deliver(1)
+	}
+	require.LessOrEqual(t, f.asked-asked, int((h.now-begun)/looksApart)+1)
+	require.Greater(t, f.asked-asked, 5)
+	at, ok := c.NextDeadline()
+	require.True(t, ok)
+	require.LessOrEqual(t, at, h.now+looksApart)
+	c.Tick(at)
+	h.sent[0] = nil
+	next, ok := c.NextDeadline()
+	require.True(t, ok)
+	require.Greater(t, next, at+looksApart, "and no more than once")
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -41,5 +43,39 @@ func TestQueuedArrivesWhenBothClose(t *testing.T) {
 		}
 		require.Equal(t, sent, got, "%v", lag)
 		require.Less(t, x.now-begun, time.Second+500*time.Millisecond, "%v", lag)
+	}
+}
+
+// TestGameTicksAQueueThatFinishes: a game that goes on to tick its queue while the connection closes keeps nothing back, though the peer's game had let it refuse messages for lack of memory.
+func TestGameTicksAQueueThatFinishes(t *testing.T) {
+	for _, ticks := range []bool{false, true} {
+		x := newTransferIn(t, netsim.Settings{Lag: 40 * time.Millisecond}, 1, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) {
+			if c.LingerTimeout = 10 * time.Second; c.Server {
+				c.MaxMemory = 1 << 20
+			}
+		})
+		sent, got := 0, 0
+		for range 300 {
+			for x.qa.Send(x.ka.number, &number{N: uint32(sent), Fill: make([]byte, 600)}) == nil {
+				sent++
+			}
+			x.step(16 * time.Millisecond)
+		}
+		require.Positive(t, x.qb.Counters.Refused)
+		x.conns[0].Close(x.now, "")
+		for begun := x.now; !x.conns[0].Closed(); {
+			if ticks {
+				x.qa.Tick(x.now + 16*time.Millisecond) // which is the next tick
+			}
+			if x.closing(false); x.now-begun < 500*time.Millisecond {
+				continue
+			}
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				k.Free(m)
+				got++
+			}
+			require.Less(t, x.now-begun, 5*time.Second, ticks)
+		}
+		require.Equal(t, sent, got, ticks)
 	}
 }

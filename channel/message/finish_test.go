@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -77,5 +79,72 @@ func TestMessagesArriveWhenBothClose(t *testing.T) {
 		require.Equal(t, n, got, "seed %d: %v, %v", seed, x.conns[0].Result(), x.conns[1].Result())
 		require.Zero(t, x.conns[0].Result().Unacked)
 		require.Less(t, x.now-begin, 1900*time.Millisecond, "it doesn't linger")
+	}
+}
+
+// TestLastWordsBesideAFullQueue: at an orderly end a queue that has more left than the path carries until LingerTimeout leaves others theirs, whichever was opened first.
+func TestLastWordsBesideAFullQueue(t *testing.T) {
+	for chat := range 2 { // the first that is opened, or the second
+		for _, speed := range []int{20_000, 50_000, 200_000} {
+			var now time.Duration
+			var conns [2]*netconn.Conn
+			var links [2]*netsim.Link
+			var queues [2][2]*message.Attached
+			ks := [2]*kinds{newKinds(), newKinds()}
+			accepted, heard := 0, 0
+			for i := range conns {
+				for k := range 2 {
+					queues[i][k] = message.Attach(message.New(message.Config{Kinds: &ks[i].reg}))
+				}
+				var err error
+				links[i], err = netsim.NewLink(netsim.Settings{Lag: 30 * time.Millisecond}, uint64(i))
+				require.NoError(t, err)
+				types := []channel.Type{{Name: messageName, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler {
+					accepted++
+					return queues[i][accepted-1]
+				}}}
+				conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, NetSpeed: speed, LowLevelSend: func(p []byte) { links[i].Push(now, p) }}, 0, 7, 7)
+				require.NoError(t, err)
+			}
+			step := func() {
+				now += 16 * time.Millisecond
+				for i, c := range conns {
+					for p, ok := links[1-i].Pop(now); ok; p, ok = links[1-i].Pop(now) {
+						_ = c.ReceivedPacket(now, p)
+					}
+					c.PostTickDispatch(now)
+					for k, q := range queues[i] {
+						for m, kind := q.Receive(); m != nil; m, kind = q.Receive() {
+							kind.Free(m)
+							if k == chat {
+								heard++
+							}
+						}
+						q.Tick(now)
+					}
+					c.Tick(now)
+				}
+			}
+			for k, q := range queues[1] {
+				_, err := conns[1].Open(messageName, q)
+				require.NoError(t, err)
+				for accepted <= k {
+					step()
+				}
+			}
+			for range 60 {
+				for queues[1][1-chat].Send(ks[1].number, &number{Fill: make([]byte, 600)}) == nil {
+				}
+				step()
+			}
+			for range 5 {
+				require.NoError(t, queues[1][chat].Send(ks[1].number, &number{Fill: make([]byte, 20)}))
+			}
+			for conns[1].Close(now, ""); !conns[1].Closed(); {
+				step()
+			}
+			require.Equal(t, 5, heard, "%d, %d bytes a second", chat, speed)
+			require.Len(t, conns[1].Result().Undelivered, 1)
+		}
 	}
 }

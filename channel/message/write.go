@@ -198,6 +198,9 @@ func (q *Queue) NotSent() {
 		q.urgent.push(q.chosen[i])
 		q.chosen[i] = outgoing{}
 	}
+	if len(q.pending) > 0 {
+		q.vain.wroteAt = longAgo
+	}
 	q.pending, q.chosen = q.pending[:0], q.chosen[:0]
 	if q.wroteCredit {
 		q.told, q.wroteCredit = q.confirmed, false

@@ -222,3 +222,47 @@ func TestAcceptedPanics(t *testing.T) {
 		}
 	}
 }
+
+// panickyFinisher panics when it is asked.
+type panickyFinisher struct{ channel.Nop }
+
+func (panickyFinisher) Finish(*channel.Channel) bool { panic("boom") }
+
+// TestFinisherPanics: a Finisher that panics ends its connection, and isn't asked in each tick, which would keep everybody else waiting until LingerTimeout; though its client is in the dark.
+func TestFinisherPanics(t *testing.T) {
+	accepted := 0
+	cfg := Config{Link: PlainSalted{}, Channels: []channel.Type{{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler {
+		if accepted++; accepted == 1 {
+			return panickyFinisher{}
+		}
+		return channel.Nop{}
+	}}}}
+	var ends []netconn.CloseResult
+	server := cfg
+	server.Closed = func(_ *Conn, r netconn.CloseResult) { ends = append(ends, r) }
+	w := newTown(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, server)
+	for i := range 2 {
+		c := w.dial(cfg)
+		w.until("joined", func() bool { return c.joined })
+		ch, err := c.Server().Open(chatName, nil)
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+		require.NoError(t, err)
+		w.until("open", func() bool { return accepted == i+1 })
+	}
+	caught := 0
+	recovering(t, &caught, func() { w.server.conns[0].CloseWithReason("kick") })
+	other := w.clients[1]
+	heard := other.Server().Counters.PacketsReceived
+	for range 60 {
+		w.now = w.now.Add(16 * time.Millisecond)
+		recovering(t, &caught, func() { w.server.TickDispatch(w.now) })
+		recovering(t, &caught, func() { w.server.TickFlush(w.now) })
+		other.TickDispatch(w.now)
+		other.TickFlush(w.now)
+	}
+	require.Equal(t, 1, caught)
+	require.Len(t, ends, 1)
+	require.ErrorContains(t, ends[0].Err, "panicked")
+	require.Greater(t, other.Server().Counters.PacketsReceived, heard+2)
+}

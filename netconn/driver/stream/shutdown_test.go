@@ -331,3 +331,28 @@ func TestOpenedIntoAClose(t *testing.T) {
 		require.NoError(t, errors.Join(late.Close(), got.Close()))
 	})
 }
+
+// TestOpenedIntoACloseGoesOn: a stream that is opened while the other end begins to close the connection has credit from there for all that was written, when both close.
+func TestOpenedIntoACloseGoesOn(t *testing.T) {
+	for _, total := range []int{40_000, 64 << 10} {
+		bubble(t, Config{}, netsim.Settings{Lag: 100 * time.Millisecond}, func(t *testing.T, e *ends) {
+			e.parting.Store(true)
+			c, s := e.pair()
+			defer func() { require.NoError(t, errors.Join(c.Close(), s.Close())) }()
+			closing["shutdown of the server"](e)
+			late, err := Dial(t.Context(), e.client, name, Config{})
+			require.NoError(t, err)
+			_, err = late.Write(make([]byte, total))
+			require.NoError(t, err)
+			require.NoError(t, late.CloseWrite())
+			time.Sleep(50 * time.Millisecond) // it has left, and the server's close hasn't come
+			e.client.Do(func() { e.client.Shutdown("good night") })
+			got, err := e.l.Accept()
+			require.NoError(t, err)
+			n, err := io.Copy(io.Discard, got)
+			require.NoError(t, err)
+			require.EqualValues(t, total, n)
+			require.NoError(t, errors.Join(late.Close(), got.Close()))
+		})
+	}
+}
