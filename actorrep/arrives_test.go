@@ -1,6 +1,7 @@
 package actorrep_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -71,12 +72,15 @@ func TestArrivesOrIsTold(t *testing.T) {
 			require.Same(t, a, told[0].Actor)
 			require.Equal(t, c.field, told[0].Name)
 			require.ErrorIs(t, told[0], actorrep.ErrUnfit)
+			unfit := fmt.Sprintf("%v: %s", actorrep.ErrUnfit, c.field)
+			require.ErrorContains(t, told[0], unfit+": ", "and why")
 			require.EqualValues(t, 1, w.Server.Counters.Unfit)
 			require.Equal(t, actorrep.ReasonUnfit, w.Server.Explain(l.Peer, a).Reason)
 			e := w.Server.Explain(l.Peer, a, c.field)
 			require.Equal(t, actorrep.ReasonUnfit, e.Reason)
-			require.Contains(t, e.Text, c.field)
+			require.Contains(t, e.Text, unfit+": ")
 			c.fit(a)
+			require.NotContains(t, w.Server.Explain(l.Peer, a, c.field).Text, unfit+": ", "nothing is wrong with it any more")
 			for range 60 {
 				w.Step()
 			}

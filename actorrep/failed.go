@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -131,7 +132,7 @@ func (w *World) exit() {
 		}
 		if len(w.endings) > 0 {
 			e := w.endings[0]
-			w.endings = append(w.endings[:0], w.endings[1:]...)
+			w.endings = slices.Delete(w.endings, 0, 1)
 			if !e.peer.removed() {
 				e.peer.out.fail(e.err)
 			}

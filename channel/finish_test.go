@@ -118,24 +118,144 @@ func TestOneThatWasShortGetsMoreSlowly(t *testing.T) {
 	require.Equal(t, 900, tb.begunRoom)
 }
 
-// answerer is a handler that has nothing left, and answers.
+// answerer is a finisher that the peer needs answers of, one bunch each time.
 type answerer struct {
-	Nop
-	t       *testing.T
+	finisher
 	answers int
 }
 
-func (*answerer) Finish(*Channel) bool { return true }
-
 func (a *answerer) Answer(ch *Channel) {
 	a.answers++
-	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{2}, Reliable: true, NoMerge: true})
 	require.NoError(a.t, err)
+}
+
+// TestAnswerersGoOn: who has nothing left answers while another has, and later when the close of the connection was lost twice, which is how a peer refuses it; otherwise nobody who
+// goes on holds up the end. Who has something left isn't asked for answers, nor is a Finisher that gives none or one whose channel closes.
+func TestAnswerersGoOn(t *testing.T) {
+	s := newStub(t, false, noControl)
+	all := []*answerer{}
+	for _, left := range []int{1, 0, 3} {
+		all = append(all, &answerer{finisher: finisher{t: t, left: left}})
+	}
+	var chs []*Channel
+	for _, h := range []Handler{all[0], all[1], all[2], &finisher{t: t, left: 1}} {
+		ch, err := s.table.Open(stubGame, h)
+		require.NoError(t, err)
+		s.send(ch, 1)
+		chs = append(chs, ch)
+	}
+	s.ackFrom(0)
+	s.m.Shut()
+	answers := func(want ...int) {
+		t.Helper()
+		for i, a := range all {
+			require.Equal(t, want[i], a.answers, "%d", i)
+		}
+	}
+	require.False(t, s.m.Finish())
+	answers(1, 1, 0)
+	require.False(t, s.m.Finish())
+	answers(2, 2, 0)
+	require.True(t, s.m.Finish())
+	answers(2, 2, 0)
+	_, err := chs[0].SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.ErrorIs(t, err, ErrClosed, "only in Answer")
+	require.True(t, s.m.Finish(), "there is no channel 0")
+	answers(2, 2, 0)
+	s.ackFrom(4)
+	require.NoError(t, s.m.CloseControl())
+	for lost := range 3 {
+		require.True(t, s.m.Finish(), "lost %d times", lost)
+		n := 2 + max(0, lost-1)
+		answers(n, n, n-2)
+		i := len(s.sent) - 1
+		for ; s.sent[i].ch.Index() != 0; i-- {
+			s.ack(i)
+		}
+		s.lose(i)
+		s.m.Pump()
+	}
+	chs[1].closing = true
+	require.True(t, s.m.Finish())
+	answers(4, 3, 2)
+}
+
+// TestAnswersBesideAnOpenControl: an open channel 0 of which much was lost is no close that is refused.
+func TestAnswersBesideAnOpenControl(t *testing.T) {
+	s := newStub(t, false, nil)
+	a := &answerer{finisher: finisher{t: t}}
+	ch, err := s.table.Open(stubGame, a)
+	require.NoError(t, err)
+	s.send(ch, 1)
+	s.send(s.open(bunch.Control), 1)
+	for range 5 {
+		s.lose(len(s.sent) - 1)
+		s.m.Pump()
+	}
+	s.m.Shut()
+	require.True(t, s.m.Finish())
+	require.Zero(t, a.answers)
+}
+
+// TestDrained: all is sent and acked, or while only the control channel may send, what it has sent.
+func TestDrained(t *testing.T) {
+	s := newStub(t, false, nil)
+	s.m.OnlyControl(true)
+	f := &finisher{t: t, left: 1}
+	game, err := s.table.Open(stubGame, f)
+	require.NoError(t, err)
+	s.send(game, 1)
+	require.True(t, s.m.Drained(), "without a channel 0")
+	s.send(s.open(bunch.Control), 1)
+	require.Len(t, s.sent, 1)
+	require.False(t, s.m.Drained())
+	s.ack(0)
+	require.True(t, s.m.Drained())
+	s.m.Shut()
+	require.True(t, s.m.Drained())
+	require.Equal(t, 1, f.left, "nobody is asked")
+
+	s.m.OnlyControl(false)
+	s.m.Pump()
+	s.ackFrom(1)
+	require.Zero(t, s.table.Unacked())
+	f.left = 2
+	require.False(t, s.m.Drained(), "one has something left, though all is acked")
+	require.Zero(t, s.table.Unacked()-1)
+	s.ack(len(s.sent) - 1)
+	require.False(t, s.m.Drained())
+	require.Zero(t, f.left)
+	require.False(t, s.m.Drained(), "all have sent what they had, which isn't acked")
+	s.ack(len(s.sent) - 1)
+	require.True(t, s.m.Drained())
+}
+
+// TestPeersCloseWaits: the peer's close is refused while a Finisher has something left, though all is acked, and taken then.
+func TestPeersCloseWaits(t *testing.T) {
+	s := newStub(t, false, nil)
+	s.send(s.open(bunch.Control), 1)
+	f := &finisher{t: t, left: 2}
+	game, err := s.table.Open(stubGame, f)
+	require.NoError(t, err)
+	s.send(game, 1)
+	s.ackFrom(0)
+	s.m.Shut()
+	for left := 1; left >= 0; left-- {
+		nak, err := s.receive(header(0, 1, bunch.Control, closes), "")
+		require.NoError(t, err)
+		require.True(t, nak)
+		require.Zero(t, s.controlEnded)
+		require.Equal(t, left == 0, s.m.Finish())
+		s.ack(len(s.sent) - 1)
+	}
+	s.accepts(header(0, 1, bunch.Control, closes), "")
+	require.Equal(t, 1, s.controlEnded)
 }
 
 // TestAnswersChannelsThatOpenedMeanwhile: channels that the peer opens after the orderly end began have answers as well, and those of them that it closes again take no memory.
 func TestAnswersChannelsThatOpenedMeanwhile(t *testing.T) {
-	a := &answerer{t: t}
+	a := &answerer{finisher: finisher{t: t}}
 	s := newStub(t, true, func(c *Config) {
 		c.Types[1].Accept = func(*Channel) Handler { return a }
 	})

@@ -98,6 +98,9 @@ func TestWindowFollowsTheHistory(t *testing.T) {
 	sent := len(h.sent[0])
 	require.True(t, c.historyFull())
 	require.False(t, c.mayForce())
+	c.flow.unanswered = true
+	require.False(t, c.mayForce(), "nor is what answers the peer")
+	c.flow.unanswered = false
 	require.False(t, c.maySendAgain(), "the peer may take it with these acks or with those of before")
 	at, ok := c.NextDeadline()
 	require.True(t, ok)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -46,6 +47,11 @@ func TestForceAt(t *testing.T) {
 		c.newest().at = c.flow.lastFate + silence
 		require.Equal(t, c.newest().at+want, c.forceAt(), "%v", silence)
 	}
+	c.newest().at = c.flow.lastFate
+	c.rtt.smoothed = time.Second
+	require.Equal(t, c.flow.lastFate+time.Second, c.forceAt(), "over a long path acks come all the time")
+	c.rtt.smoothed = time.Hour
+	require.Equal(t, c.flow.lastFate+silentMost, c.forceAt())
 }
 
 // TestMayForce: at forceAt, and before that thirty-two times when the peer was heard after the newest packet left.
@@ -103,6 +109,7 @@ func TestSendAgain(t *testing.T) {
 	require.Equal(t, next, c.notify.OutID())
 	require.Equal(t, before.AckOnly+1, c.Counters.AckOnly)
 	require.False(t, c.flow.dirtyAcks)
+	require.EqualValues(t, next-1, c.flow.owed, "the acks are in that packet")
 	h.deliver(0)
 	require.Equal(t, next-1, peer.notify.InID(), "the peer hadn't got it")
 	require.Greater(t, peer.Counters.PacketsAcked, acked)
@@ -165,11 +172,12 @@ func TestKeepAlivesPutOffNoProbe(t *testing.T) {
 // loses them.
 func TestRefusalsEndTheConnection(t *testing.T) {
 	for _, v := range []struct {
-		all, reliable, probing, ends bool
-	}{{}, {all: true, ends: true}, {reliable: true, ends: true}, {reliable: true, probing: true}, {all: true, probing: true, ends: true}} {
+		all, reliable, probing, closes, ends bool
+	}{{}, {all: true, ends: true}, {reliable: true, ends: true}, {reliable: true, probing: true}, {all: true, probing: true, ends: true},
+		{reliable: true, closes: true}, {all: true, closes: true, ends: true}} {
 		h := newHand(t, nil)
 		c := h.conns[0]
-		run := nakRun{packets: refusalPackets + 7, rounds: refusalRounds, lasted: refusalTime}
+		run := nakRun{packets: refusalPackets, rounds: refusalRounds, lasted: refusalTime}
 		if v.all {
 			c.refusals.all = run
 		}
@@ -180,14 +188,82 @@ func TestRefusalsEndTheConnection(t *testing.T) {
 			h.packet(0, true)
 			c.path = &path{smallest: 700, biggest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, emptyN: narrowAcked, since: h.now - narrowTime/2}
 		}
+		c.closer.closing, c.closer.deadline = v.closes, h.now+time.Hour
 		c.Tick(h.now)
 		require.Equal(t, v.ends, c.Closed(), "%+v", v)
 		if v.ends {
 			require.Equal(t, PeerBroke, c.Result().Code)
 			require.ErrorIs(t, c.Result().Err, errRefuses)
-			require.ErrorContains(t, c.Result().Err, ": 1031 packets in 10s")
+			require.ErrorContains(t, c.Result().Err, ": 1024 packets in 10s")
 			require.Len(t, h.sent[0], 1+lastCopies, "nothing follows its last words")
 		}
+	}
+}
+
+// TestOnlyTheCloseWaits: our close is what a peer that closes as well refuses, with what an Answerer sent since, and before it one bunch; a connection that doesn't close, and what
+// is sent before the close, are judged.
+func TestOnlyTheCloseWaits(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	send := func(ch *channel.Channel) {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	require.False(t, c.onlyCloses())
+	send(h.chs[0])
+	require.False(t, c.onlyCloses())
+	c.closer.closing = true
+	require.True(t, c.onlyCloses())
+	send(h.chs[0])
+	require.EqualValues(t, 2, c.Table().Unacked())
+	require.False(t, c.onlyCloses())
+	require.NoError(t, c.channels.CloseControl())
+	require.True(t, c.onlyCloses())
+
+	c = newAlone(t, Protocol{})
+	ch, err := c.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	send(ch)
+	send(ch)
+	c.closer.closing = true
+	require.Nil(t, c.Channel(0))
+	require.False(t, c.onlyCloses())
+}
+
+// newAlone is a client without channels, whose peer is out of reach.
+func newAlone(t *testing.T, p Protocol) *Conn {
+	cfg := Config{LowLevelSend: func([]byte) {}, Channels: testTypes(nil), Protocol: p}
+	bucketed(&cfg)
+	c, err := New(cfg, time.Second, 9, 7)
+	require.NoError(t, err)
+	return c
+}
+
+// TestLastWordsAtATimeout: a peer from which nothing is heard any more may hear us, and is told of the end, unless it may not have the channel 0 that is to be closed; where there is
+// none one is opened for it, but not with Unreal's protocols.
+func TestLastWordsAtATimeout(t *testing.T) {
+	sent := func(c *Conn) uint64 {
+		before := c.Counters.PacketsSent
+		at, ok := c.timeoutAt()
+		require.True(t, ok)
+		c.Tick(at)
+		require.Equal(t, TimedOut, c.Result().Code)
+		return c.Counters.PacketsSent - before
+	}
+	for _, p := range []Protocol{Bunchnet(), Unreal53(true)} {
+		words := uint64(1 + lastCopies)
+		require.Equal(t, words, sent(newHand(t, func(_ int, c *Config) { c.Protocol = p }).conns[0]))
+		c := newAlone(t, p)
+		ch, err := c.Open(bunch.Control, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+		c.FlushNet()
+		require.Zero(t, sent(c), "its open isn't acked")
+		if p.Unreal {
+			words = 0
+		}
+		require.Equal(t, words, sent(newAlone(t, p)), "without a channel 0")
 	}
 }
 
@@ -232,6 +308,9 @@ func TestProbeWithNothingToCarry(t *testing.T) {
 		}
 		require.Equal(t, want, c.Counters.KeepAlives)
 		require.Equal(t, reliable, c.newest().notes == 1)
+		next, ok := c.probeAt()
+		require.True(t, ok)
+		require.Equal(t, at+2*(c.rtt.smoothed+4*c.rtt.variance), next, "twice as late")
 	}
 }
 

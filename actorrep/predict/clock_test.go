@@ -33,6 +33,17 @@ func TestClockHearsOfArrivalsAlone(t *testing.T) {
 	}
 }
 
+// TestClockHearsOfInputsOfNow: an input that came over 128 ticks before or after what the server has reached is another one than the tick whose low bits it has.
+func TestClockHearsOfInputsOfNow(t *testing.T) {
+	const far = 128 * clockStep
+	for off, heard := range map[time.Duration]bool{-far - 1: false, -far: true, -2 * clockStep: true, 0: true, 2 * clockStep: true, far: true, far + 1: false} {
+		k, _ := begun(200)
+		at, early := k.newest-10*clockStep, 3*clockStep
+		k.hear(timing{step: clockStep, told: true, tick: uint8(at / clockStep), early: early}, at-early+off)
+		require.Equal(t, heard, k.n == 1, "%v", off)
+	}
+}
+
 // TestClockBacksRightAway: a clock that goes back in its first frames costs no more than such a frame.
 func TestClockBacksRightAway(t *testing.T) {
 	for _, first := range []time.Duration{0, time.Second, 100 * time.Hour} {
@@ -60,6 +71,22 @@ func TestDriftOfNoisyArrivals(t *testing.T) {
 		k.needs[late].ahead = 100 * time.Millisecond
 		k.measureDrift()
 		require.Zero(t, k.drift, "the %d-th", late)
+	}
+}
+
+// TestDriftAmidNoise: of clocks that run apart the drift is measured, whenever in a quarter of the arrivals a few inputs came late.
+func TestDriftAmidNoise(t *testing.T) {
+	for from := range keptTimings / 4 {
+		k := &clock{step: clockStep, n: keptTimings}
+		for i := range k.needs {
+			at := time.Duration(i) * 100 * time.Millisecond
+			k.needs[i] = need{at / 100, at, at}
+			if into := i % (keptTimings / 4); into >= from && into < from+5 {
+				k.needs[i].ahead += time.Duration(1+i/(keptTimings/4)%2) * 200 * time.Millisecond
+			}
+		}
+		k.measureDrift()
+		require.InDelta(t, driftShare*0.01, k.drift, 0.0005, "the %d-th on", from)
 	}
 }
 

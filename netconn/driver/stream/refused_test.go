@@ -2,8 +2,10 @@ package stream
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -277,4 +280,214 @@ func TestManyRefusalsWait(t *testing.T) {
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
 	require.NoError(t, l.Close())
+}
+
+// ticked is a listener, and a server and a client with a channel type of the game's besides, which has joined; tick ticks them.
+func ticked(t *testing.T, cfg Config, other bunch.Name) (l *Listener, server, client *driver.Driver, tick func()) {
+	l = Listen(name, cfg)
+	now := time.Unix(1_700_000_000, 0)
+	busy := channel.Type{Name: other, ServerOpen: true, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
+	base := driver.Config{Clock: func() time.Time { return now }, NetSpeed: 1_000_000, MaxMemory: 256 << 10, Link: driver.PlainSalted{}}
+	sc, cc := base, base
+	sc.Channels, cc.Channels = []channel.Type{l.Type(), busy}, []channel.Type{Type(name), busy}
+	server, client, _ = linked(t, sc, cc)
+	tick = ticking(&now, server, client)
+	for range 10 {
+		tick()
+	}
+	t.Cleanup(func() {
+		require.NoError(t, client.Close())
+		require.NoError(t, server.Close())
+		require.NoError(t, l.Close())
+	})
+	return l, server, client, tick
+}
+
+// TestRefusalTakesTheRest: a refusal is said at once where there is room for it, however little.
+func TestRefusalTakesTheRest(t *testing.T) {
+	other := bunch.Name{Index: 311}
+	_, _, client, _ := ticked(t, Config{}, other)
+	c := client.Server()
+	var chs []*channel.Channel
+	for range 2 {
+		ch, err := c.Open(other, channel.Nop{})
+		require.NoError(t, err)
+		chs = append(chs, ch)
+	}
+	for used, most := c.Table().Unreleased(); most-used > enough; used, most = c.Table().Unreleased() {
+		_, err := chs[0].SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+		require.NoError(t, err)
+	}
+	refuse(c, chs[1], TooManyStreams)
+	require.Equal(t, 1, chs[1].NumOutRec())
+}
+
+// TestWhatCannotBeOpened: settings out of range and names without a channel type are errors of Open, and of Listen a panic; the channel of another connection than a driver's is none
+// of a stream's.
+func TestWhatCannotBeOpened(t *testing.T) {
+	l, server, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	channels := client.Server().Stats().Channels
+	_, err := Open(client.Server(), name, Config{Window: 1})
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = Open(client.Server(), bunch.Name{Index: 312}, Config{})
+	require.Error(t, err)
+	require.Equal(t, channels, client.Server().Stats().Channels)
+	require.Panics(t, func() { Listen(name, Config{Backlog: -1}) })
+
+	require.Equal(t, Addr{}, l.Addr())
+	_, err = Open(client.Server(), name, Config{})
+	require.NoError(t, err)
+	tick()
+	require.Equal(t, Addr{AddrPort: server.LocalAddr()}, l.Addr())
+
+	bare, err := netconn.New(netconn.Config{LowLevelSend: func([]byte) {}, Channels: []channel.Type{l.Type()}}, 0, 1, 1)
+	require.NoError(t, err)
+	ch, err := bare.Open(name, channel.Nop{})
+	require.NoError(t, err)
+	require.Nil(t, l.Type().Accept(ch))
+	require.Nil(t, Type(name).Accept(ch))
+}
+
+// lateContext is done, and says so once: the driver looked before.
+type lateContext struct {
+	context.Context
+	asked bool
+}
+
+func (c *lateContext) Err() error {
+	if c.asked {
+		return nil
+	}
+	c.asked = true
+	return c.Context.Err()
+}
+
+// TestDialedTooLate: a stream that opens as its Dial gives up is closed.
+func TestDialedTooLate(t *testing.T) {
+	l, _, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Dial(&lateContext{Context: ctx}, client, name, Config{})
+	require.ErrorIs(t, err, context.Canceled)
+	for range 10 {
+		tick()
+	}
+	s, err := l.Accept()
+	require.NoError(t, err)
+	_, err = s.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	_, err = s.Write(make([]byte, 1))
+	require.ErrorIs(t, err, ErrPeerClosed)
+}
+
+// TestManyWritesAreOneCall: however many calls change a stream between two ticks, the driver is asked to look at it once, and so it is before a flush.
+func TestManyWritesAreOneCall(t *testing.T) {
+	_, _, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	c, err := Open(client.Server(), name, Config{})
+	require.NoError(t, err)
+	tick()
+	calls := 0
+	c.runFn = func() { calls++; c.run() }
+	for i := range 3 {
+		for range 100 {
+			_, err = c.Write(make([]byte, 1))
+			require.NoError(t, err)
+		}
+		for range 10 {
+			tick()
+		}
+		require.Equal(t, i+1, calls)
+	}
+	calls = 0
+	c.tickFn = func() { calls++; c.tick() }
+	for range 3 {
+		c.again()
+		c.again()
+	}
+	tick()
+	require.Equal(t, 1, calls)
+}
+
+// TestSendDataSends: the driver is told the bytes of what left. Where there is no data, the rest is sent at once, and what is written later asks for another turn.
+func TestSendDataSends(t *testing.T) {
+	_, _, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	c, err := Open(client.Server(), name, Config{})
+	require.NoError(t, err)
+	tick()
+	_, err = c.Write(make([]byte, 100))
+	require.NoError(t, err)
+	require.Equal(t, 103, c.sendData())
+	require.Zero(t, c.out.n)
+	c.creditDue, c.offered = true, true
+	require.Zero(t, c.sendData())
+	require.False(t, c.creditDue)
+	require.False(t, c.offered)
+}
+
+// TestOpenedAsItCloses: a stream that a client opens as the server closes the connection in order isn't written to: nothing of that would leave.
+func TestOpenedAsItCloses(t *testing.T) {
+	l, server, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	for c := range server.Conns {
+		_, err := Open(client.Server(), name, Config{})
+		require.NoError(t, err)
+		c.CloseWithReason("good night")
+		tick()
+		require.False(t, c.Closed())
+		s, err := l.Accept()
+		require.NoError(t, err)
+		_, err = s.Write([]byte("x"))
+		require.ErrorIs(t, err, ErrLost)
+	}
+}
+
+// TestClosedListenerIsIdle: streams that wait for Accept as a Listener closes count no more once they are gone.
+func TestClosedListenerIsIdle(t *testing.T) {
+	l, _, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+	var all []*Conn
+	for range 3 {
+		c, err := Open(client.Server(), name, Config{})
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	tick()
+	require.Len(t, l.waiting, 3)
+	require.NoError(t, l.Close())
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
+	for range 10 {
+		tick()
+	}
+	requireIdle(t, l)
+}
+
+// TestMalformedEndsTheConnection: a peer that sends what is no segment, or more than it was allowed, has its connection ended, and the result says why.
+func TestMalformedEndsTheConnection(t *testing.T) {
+	for _, v := range []struct {
+		why  error
+		sent [][]byte
+	}{
+		{ErrFormat, [][]byte{{segStop}, {segRefused + 1}}},
+		{ErrCredit, slices.Repeat([][]byte{append([]byte{segData, 0, 2}, make([]byte, 512)...)}, (256<<10)/512+1)},
+	} {
+		l, server, client, tick := ticked(t, Config{}, bunch.Name{Index: 311})
+		ch, err := client.Server().Open(name, channel.Nop{})
+		require.NoError(t, err)
+		for c := range server.Conns {
+			for _, p := range v.sent {
+				require.False(t, c.Closed())
+				_, err = ch.SendBunch(&bunch.Out{Data: p, Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+				for range 3 {
+					tick()
+				}
+			}
+			require.True(t, c.Closed())
+			require.Equal(t, netconn.PeerBroke, c.Result().Code)
+			require.ErrorIs(t, c.Result().Err, v.why)
+		}
+		_, err = l.Accept()
+		require.NoError(t, err)
+		requireIdle(t, l)
+	}
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -36,5 +37,24 @@ func TestPlaces(t *testing.T) {
 			p.Remove(a)
 		}
 		require.Empty(t, p.n, "nothing is kept of who has nothing")
+	}
+}
+
+// TestPlacesBounds: none is none, but for the loopback; a negative bound and the largest one allow all that come.
+func TestPlacesBounds(t *testing.T) {
+	a, loopback := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("127.0.0.1")
+	none := NewPlaces(0)
+	require.False(t, none.Room(a))
+	require.True(t, none.Room(loopback))
+	for _, most := range []int{-1, math.MaxInt} {
+		p := NewPlaces(most)
+		for range 100 {
+			require.True(t, p.Room(a), most)
+			p.Add(a)
+		}
+		for range 100 {
+			p.Remove(a)
+		}
+		require.Empty(t, p.n)
 	}
 }

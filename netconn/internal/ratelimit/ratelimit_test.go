@@ -1,7 +1,9 @@
 package ratelimit
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +63,54 @@ func TestReady(t *testing.T) {
 	require.True(t, l.Ready(a))
 	require.True(t, l.Allow(a))
 	require.False(t, l.Ready(a))
+}
+
+// TestAllow: each network has its limit, one at its limit takes nothing of others, and all get more as time passes.
+func TestAllow(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	l := New(func() time.Time { return now }, 2, 3, 1000, 1)
+	allowed := func(form string, each int) (good int) {
+		for i := range 256 * each {
+			text := form
+			if strings.Contains(form, "%") {
+				text = fmt.Sprintf(form, i&255)
+			}
+			if l.Allow(netip.MustParseAddr(text)) {
+				good++
+			}
+		}
+		return good
+	}
+	require.Equal(t, 3, allowed("192.0.2.1", 1))
+	require.Equal(t, 3, allowed("2001:db8::%x", 1))
+	require.Equal(t, 3*Wide24-3, allowed("192.0.2.%d", 4), "what the first has had counts")
+	require.Equal(t, 3*Wide56-3, allowed("2001:db8:0:%x::1", 1))
+	require.Equal(t, 3*(Wide48-Wide56), allowed("2001:db8:0:%x00::1", 4))
+	require.Equal(t, 3, allowed("192.0.3.1", 1))
+	now = now.Add(time.Second)
+	require.Equal(t, 2, allowed("192.0.2.1", 1), "the /24 has 64 more")
+	require.Equal(t, 2*Wide24-2, allowed("192.0.2.%d", 1))
+}
+
+// TestHeardLastIsKept: of more networks or players than there is room for, those that were heard last are remembered, and nothing is kept of others.
+func TestHeardLastIsKept(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	l := New(func() time.Time { return now }, 1, 1, Scopes, 1000)
+	require.True(t, l.AllowPlayer(1))
+	for id := range uint64(100) {
+		require.False(t, l.AllowPlayer(1), "%d others", id)
+		require.True(t, l.AllowPlayer(2+id))
+		require.LessOrEqual(t, len(l.players.byKey), Scopes)
+		require.Len(t, l.players.byKey, l.players.order.Len())
+	}
+	require.False(t, l.AllowPlayer(101))
+	require.False(t, l.AllowPlayer(100))
+	require.True(t, l.AllowPlayer(99), "forgotten")
+	a := netip.MustParseAddr("2001:db8::1")
+	require.True(t, l.Allow(a))
+	require.False(t, l.Allow(a))
+	require.True(t, l.Allow(netip.MustParseAddr("192.0.2.1")), "of two networks")
+	require.Equal(t, Scopes, l.Len())
+	require.True(t, l.Allow(a), "its wider networks were forgotten, and take the place of the narrowest as they come anew")
+	require.Len(t, l.origins.byKey, Scopes)
 }
