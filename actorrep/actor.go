@@ -78,7 +78,7 @@ func (b *Base) ClassName() string {
 	return b.class.name
 }
 
-// World is the world that the actor is in; nil when it isn't spawned.
+// World is the world that the actor is in; nil when it isn't spawned, and once it is gone, also in Destroyed.
 func (b *Base) World() *World { return b.world }
 
 // Role says who controls the actor at this end.

@@ -694,6 +694,9 @@ func (c *client) notify(e *event) {
 			if e.fields[i].field != field {
 				continue
 			}
+			if e.a.base().world != c.world { // the game has destroyed it meanwhile
+				return
+			}
 			if n.fast {
 				cl.layout.Tell(e.a.base().ptr, cl.layout.Fields[field].Mask, true)
 			}

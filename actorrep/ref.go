@@ -24,8 +24,11 @@ func RefTo[T Actor](a T) Ref[T] {
 	return Ref[T]{a.base().guid}
 }
 
-// In returns the actor in a world; nil when it isn't there or has another type.
+// In returns the actor in a world; nil when it isn't there or has another type, or w is nil, as that of an actor that is gone.
 func (r Ref[T]) In(w *World) (a T) {
+	if w == nil {
+		return a
+	}
 	if b := w.byGUID[r.id]; b != nil {
 		a, _ = b.self.(T)
 	}

@@ -7,3 +7,14 @@ func HostSays(f *Follower, standing bool) {
 		f.cur.used[id] = 0
 	}
 }
+
+// Candidates are those of the present plan, and the epoch of that.
+func (f *Follower) Candidates() (epoch uint32, ids []uint64) {
+	if f.cur != nil {
+		for _, c := range f.cur.plan.candidates {
+			ids = append(ids, c.id)
+		}
+		epoch = f.cur.plan.epoch
+	}
+	return epoch, ids
+}

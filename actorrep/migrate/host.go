@@ -395,11 +395,12 @@ func (h *Host) count() {
 func (h *Host) appoint() {
 	n := 0
 	for l := range h.known {
-		if l.gone && l.isListed() {
+		if l.isListed() { // who is keeps its place, in whatever order they have come from the host before
 			n++
 		}
 	}
 	for l := range h.players {
+		listed := l.isListed()
 		if l.offered != l.port && (l.portAt == 0 || h.now >= l.portAt) {
 			l.port, l.portAt = l.offered, h.now+offerTime
 			if !l.key.IsZero() {
@@ -413,16 +414,22 @@ func (h *Host) appoint() {
 		if len(l.has) > 0 && max(h.day-l.issued, l.issued-h.day) >= renewTime {
 			l.has = l.has[:0]
 		}
-		fit := l.port != 0 && l.votes && !l.own && n < h.cfg.Candidates && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
+		room := n < h.cfg.Candidates || listed && n == h.cfg.Candidates
+		fit := l.port != 0 && l.votes && !l.own && room && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
 		if l.votes {
 			l.until = 0
 		}
 		switch {
 		case fit && (!l.key.IsZero() || h.now >= l.chooseAt && h.choose(l)), l.isListed() && h.now < l.until:
-			n++
 		case l.isListed():
 			l.addr, l.key, l.sending = netip.AddrPort{}, netcode.Key{}, nil
 			h.forget(l.id)
+		}
+		switch {
+		case l.isListed() && !listed:
+			n++
+		case listed && !l.isListed():
+			n--
 		}
 	}
 }

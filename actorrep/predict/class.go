@@ -163,6 +163,9 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	} else {
 		watch(w, func() bool { return !c.ticked && len(c.pawns) > 0 }, errNoTick)
 	}
+	if c.group == nil && !w.IsServer() {
+		w.OnValues(c.values)
+	}
 	if w.IsServer() {
 		watch(w, c.forgotPossess(), fmt.Errorf("%w: a player has owned an actor of class %q for %v, and the game has never called Class.Possess: nothing is predicted", ErrConfig, name, possessAfter))
 	}
@@ -388,8 +391,11 @@ func (c *Class[A, I]) holds(p *pawn[A, I]) bool {
 	if c.world.IsServer() {
 		return p.base.Owner() == p.peer
 	}
-	return p.base.IsOwned()
+	return plays(p.base)
 }
+
+// plays reports whether a client's player controls an actor. Who owns one may not: when the game has taken it from him and let him keep it.
+func plays(b *actorrep.Base) bool { return b.IsOwned() && b.Role() == actorrep.AutonomousProxy }
 
 func (c *Class[A, I]) forget(p *pawn[A, I]) {
 	p.count(&c.gone)
@@ -397,6 +403,11 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 		return
 	}
 	delete(c.byActor, p.actor)
+	for i := range c.state {
+		if p.came&(1<<i) != 0 && p.base.World() == c.world {
+			c.state[i].Store(p.at, p.shadow[i])
+		}
+	}
 	if in := p.base.World(); c.world.IsServer() && (in == c.world || in == nil) {
 		p.base.SetAutonomous(false) // else another owner wouldn't get the simulated fields, of the actor spawned again either
 	}

@@ -228,11 +228,16 @@ func (g *Group) beforeValues(a actorrep.Actor) {
 	m := g.byBase[baseOf(a)]
 	switch {
 	case m == nil || m.past == nil || m.gone():
-	case m.own && !m.base.IsOwned():
+	case m.own && !plays(m.base):
 		g.end(m) // these are values that its player doesn't get
 	default:
 		m.kind.state.loadTo(m.at, m.shown)
 		m.kind.state.storeFrom(m.at, m.shadow)
+		for i := range m.shadow {
+			if m.own { // so that what it sets is known, also when it is the same as before
+				m.kind.state[i].Store(m.at, m.shadow[i]^1)
+			}
+		}
 	}
 }
 
@@ -244,7 +249,11 @@ func (g *Group) values(a actorrep.Actor) {
 	}
 	for i := range m.kind.state {
 		n := &m.kind.state[i]
-		if v := n.Load(m.at); v != m.shadow[i] {
+		before := m.shadow[i]
+		if m.own {
+			before ^= 1
+		}
+		if v := n.Load(m.at); v != before {
 			m.shadow[i] = v
 			m.came |= 1 << i
 		}

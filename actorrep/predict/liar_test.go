@@ -56,6 +56,7 @@ func TestServerOfManyActors(t *testing.T) {
 		} else {
 			require.ErrorIs(t, err, ErrManyPossessed)
 			g.SetOwner(player)
+			g.SetAutonomous(true)
 		}
 		others = append(others, g)
 	}

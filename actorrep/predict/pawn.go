@@ -41,6 +41,8 @@ type pawn[A Mover[I], I any] struct {
 	cursor int  // member with which the next states for the player begin
 
 	client *prediction.Client[snapshot, I] // on a client
+	shadow snapshot                        // what the server has sent of the numbers in came
+	came   uint32                          // numbers that a record has set: the possession has ended, and the word of that is under way
 
 	done time.Duration // time of the last tick, on a client
 	step time.Duration // length of its ticks
@@ -272,7 +274,7 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 
 // receiveReply handles the server's reply on the player's client. The first of a possession starts the prediction.
 func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) error {
-	if !baseOf(a).IsOwned() {
+	if !plays(baseOf(a)) {
 		c.strange++ // the owner changed before the reply arrived
 		return nil
 	}
@@ -317,6 +319,21 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		c.clock.hear(timing, p.client.Acked())
 	}
 	return err
+}
+
+// values notes what a record sets of an actor that is predicted: its player gets that only when he possesses it no more.
+func (c *Class[A, I]) values(a actorrep.Actor) {
+	p := c.byActor[a]
+	if p == nil || p.client == nil || p.gone {
+		return
+	}
+	shown := p.client.State()
+	for i := range c.state {
+		if v := c.state[i].Load(p.at); c.state[i].sent && v != shown[i] {
+			p.shadow[i] = v
+			p.came |= 1 << i
+		}
+	}
 }
 
 // roomFor forgets the possessions that have ended, and that of the same actor, and returns an error when there is no room for another one.

@@ -1,0 +1,151 @@
+package predict_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// agree checks that all clients see all runners where the server has one.
+func agree(t *testing.T, lines []*rig.Line, server *runner, format string, args ...any) {
+	t.Helper()
+	for _, l := range lines {
+		for x := range l.World.All {
+			require.Less(t, math.Abs(x.(*runner).Pos.X-server.Pos.X), 0.02, append([]any{format}, args...)...)
+		}
+	}
+}
+
+// TestKeptByWhoPlaysNoMore: who gets out of a vehicle and still owns it moves it no more, and sees it where it is.
+func TestKeptByWhoPlaysNoMore(t *testing.T) {
+	for _, later := range []int{0, 1, 3, 30} { // ticks between Unpossess and SetOwner
+		s := newStage(t, 3, netsim.Settings{Lag: 50 * time.Millisecond}, right())
+		a := s.join()
+		r, _ := s.spawn(a, vec{X: -19})
+		for range 30 {
+			s.step()
+		}
+		s.class.Unpossess(r)
+		for range later {
+			s.step()
+		}
+		r.SetOwner(a.Peer)
+		for range 200 {
+			s.step()
+		}
+		agree(t, s.Lines, r, "SetOwner %d ticks later", later)
+	}
+}
+
+// TestShortRides: a possession that ends before the first inputs have come leaves all clients with the server's place, however it ends.
+func TestShortRides(t *testing.T) {
+	for _, lag := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
+		for _, ticks := range []int{1, 3, 6, 12, 30} {
+			for _, end := range []string{"Unpossess", "SetOwner", "Possess"} {
+				s := newStage(t, 3, netsim.Settings{Lag: lag}, right())
+				a, b := s.join(), s.join()
+				r := &runner{Pos: vec{X: -10}}
+				require.NoError(t, s.Server.Spawn(r))
+				for range 60 {
+					s.step()
+				}
+				require.NoError(t, s.class.Possess(r, a.Peer, s.Now))
+				for range ticks {
+					s.step()
+				}
+				switch end {
+				case "Unpossess":
+					s.class.Unpossess(r)
+				case "SetOwner":
+					r.SetOwner(b.Peer)
+				case "Possess":
+					require.NoError(t, s.class.Possess(r, b.Peer, s.Now))
+					s.class.Unpossess(r)
+				}
+				for range 300 {
+					s.step()
+				}
+				agree(t, s.Lines, r, "%v, %d ticks, %s", lag, ticks, end)
+			}
+		}
+	}
+}
+
+// TestLongRides: so does one that ends where the server's values may come before the word that it has ended.
+func TestLongRides(t *testing.T) {
+	for seed := range uint64(300) {
+		s := newStage(t, seed, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 20}, right())
+		a, b := s.join(), s.join()
+		r := &runner{Pos: vec{X: -19}}
+		require.NoError(t, s.Server.Spawn(r))
+		for range 60 {
+			s.step()
+		}
+		require.NoError(t, s.class.Possess(r, a.Peer, s.Now))
+		for range 40 + s.Rand.IntN(100) {
+			s.step()
+		}
+		if seed%2 == 0 {
+			s.class.Unpossess(r)
+		} else {
+			r.SetOwner(b.Peer)
+		}
+		for range 300 {
+			s.step()
+		}
+		agree(t, s.Lines, r, "seed %d", seed)
+	}
+}
+
+// TestGroupRides: the same of a group's members.
+func TestGroupRides(t *testing.T) {
+	for seed := range uint64(60) {
+		type end struct {
+			g *predict.Group
+			c *runners
+		}
+		ends := map[*actorrep.World]*end{}
+		reg := func(w *actorrep.World) (err error) {
+			e := &end{}
+			ends[w] = e
+			if e.g, err = predict.NewGroup(w, predict.GroupConfig{}); err != nil {
+				return err
+			}
+			cfg := right()
+			cfg.Group = e.g
+			e.c, err = predict.Register(w, "Runner", cfg)
+			return err
+		}
+		r := rig.New(t, seed, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 100 * time.Millisecond, Loss: float64(seed%3) * 10}, actorrep.Config{}, reg)
+		a := r.Join(reg)
+		r.Join(reg)
+		step := func() {
+			require.NoError(t, ends[r.Server].g.Tick(r.Now))
+			r.Step()
+			for _, l := range r.Lines {
+				require.NoError(t, ends[l.World].g.Tick(r.Now))
+			}
+		}
+		x := &runner{Pos: vec{X: -19}}
+		require.NoError(t, r.Server.Spawn(x))
+		for range 60 {
+			step()
+		}
+		require.NoError(t, ends[r.Server].c.Possess(x, a.Peer, r.Now))
+		for range 1 + r.Rand.IntN([]int{12, 120}[seed%2]) {
+			step()
+		}
+		ends[r.Server].c.Leave(x)
+		for range 300 {
+			step()
+		}
+		agree(t, r.Lines, x, "seed %d", seed)
+	}
+}
