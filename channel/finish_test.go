@@ -278,3 +278,75 @@ func TestAnswersChannelsThatOpenedMeanwhile(t *testing.T) {
 	require.True(t, s.m.Finish())
 	require.Equal(t, 1, a.answers)
 }
+
+// greedy is a finisher that sends as long as there is bandwidth.
+type greedy struct{ finisher }
+
+func (g *greedy) Finish(ch *Channel) (done bool) {
+	for g.left > 0 && ch.Conn().IsNetReady() {
+		g.finisher.Finish(ch)
+	}
+	return g.left == 0
+}
+
+// TestFinishersAreFirstInTurn: of those that want more than the bandwidth each is first in turn. Nobody loses his place while there is enough, or while there was none from the beginning.
+func TestFinishersAreFirstInTurn(t *testing.T) {
+	s := newStub(t, false, noControl)
+	var chs []*Channel
+	for range 3 {
+		ch, err := s.table.Open(stubGame, &greedy{finisher{t: t, left: 5}})
+		require.NoError(t, err)
+		s.send(ch, 1)
+		chs = append(chs, ch)
+	}
+	one, err := s.table.Open(stubGame, &finisher{t: t, left: 6})
+	require.NoError(t, err)
+	s.send(one, 1)
+	s.ackFrom(0)
+	s.m.Shut()
+	turn := func(bunches int, want ...int) {
+		t.Helper()
+		s.sent, s.readyFor = nil, bunches
+		require.False(t, s.m.Finish())
+		for i, n := range want {
+			got := 0
+			for _, w := range s.sent {
+				if w.ch == chs[i] {
+					got++
+				}
+			}
+			require.Equal(t, n, got, "channel %d", i)
+		}
+		s.ackFrom(0)
+	}
+	turn(2, 2, 0, 0)
+	turn(2, 0, 2, 0)
+	turn(2, 0, 0, 2)
+	s.readyFor = 1
+	s.sent = make([]written, 1) // there is no bandwidth
+	require.False(t, s.m.Finish())
+	s.sent = s.sent[1:]
+	s.ackFrom(0)
+	turn(1, 0, 0, 0) // the last one's turn, which takes no more than it has
+	turn(4, 3, 1, 0)
+}
+
+// TestOpenedIntoTheEnd: who is no Answerer, and is opened by the peer after the orderly end began, is left alone, and before that an Answerer isn't noted twice.
+func TestOpenedIntoTheEnd(t *testing.T) {
+	handlers := []Handler{&answerer{finisher: finisher{t: t, left: 1}}, Nop{}}
+	s := newStub(t, true, func(c *Config) {
+		c.Types[1].Accept = func(*Channel) Handler {
+			h := handlers[0]
+			handlers = handlers[1:]
+			return h
+		}
+	})
+	s.accepts(header(0, 1, bunch.Control, opening), "hello")
+	s.accepts(header(1, 1, stubGame, opening), "x")
+	require.Nil(t, s.table.finishing)
+	s.m.Shut()
+	s.accepts(header(3, 1, stubGame, opening), "x")
+	require.Len(t, s.table.finishing.left, 1)
+	require.Empty(t, s.table.finishing.done)
+	require.True(t, s.m.Finish())
+}

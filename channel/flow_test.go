@@ -33,6 +33,7 @@ type stub struct {
 	endFills     bool  // EndPacket uses up what may be sent
 	together     bool  // packets end at EndPacket, not after each bunch
 	heard        int64 // the newest packet of the peer's
+	readyFor     int   // bunches until IsNetReady isn't true any more; 0 any
 }
 
 type written struct {
@@ -42,7 +43,7 @@ type written struct {
 	seq  int64
 }
 
-func (s *stub) IsNetReady() bool       { return true }
+func (s *stub) IsNetReady() bool       { return s.readyFor == 0 || len(s.sent) < s.readyFor }
 func (s *stub) Budget() int            { return 1000 }
 func (s *stub) FreeBits() int          { return s.free }
 func (s *stub) Now() time.Duration     { return s.now }
