@@ -118,6 +118,7 @@ type ServerConfig struct {
 	// Map and GameMode are sent in Welcome.
 	Map, GameMode string
 	// Level returns them for each client that is accepted. It is for games whose map changes. If it is nil, Map and GameMode are sent.
+	// A text of more than 4096 characters ends the connection by a failure of this end.
 	Level func() (mapName, gameMode string)
 	// Challenge is the text sent to clients, which their Respond answers.
 	Challenge string
@@ -278,7 +279,7 @@ type ClientConfig struct {
 	// Token is sent in Hello; URL, UniqueID and Platform in Login. Texts have at most 4096 characters, UniqueID at most 256 bytes.
 	Token, URL, Platform string
 	UniqueID             []byte
-	// Respond returns the answer to the server's challenge. A nil func answers "".
+	// Respond returns the answer to the server's challenge, of at most 4096 characters: a longer one ends the connection by a failure of this end. A nil func answers "".
 	Respond func(challenge string) string
 	// NetSpeed is the bandwidth that the client asks for, in bytes a second: MinNetSpeed to 2147483647. Default 100000.
 	NetSpeed int

@@ -3,6 +3,7 @@ package message_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -340,6 +341,22 @@ func TestUrgentFirstNobodyStarves(t *testing.T) {
 		kind.Free(m)
 	}
 	require.InDelta(t, time.Second, waited, float64(50*time.Millisecond))
+}
+
+// TestSlackForEver: a message of a kind with the longest Slack goes behind all others.
+func TestSlackForEver(t *testing.T) {
+	k := newKinds()
+	k.other.Slack = math.MaxInt64
+	a := message.New(message.Config{Mode: message.Unordered, Kinds: &k.reg})
+	w := bitio.NewWriter(make([]byte, 700)) // room for one
+	require.Zero(t, a.Write(time.Second, w))
+	require.NoError(t, a.Send(k.other, &other{Name: "123456789012345678901234567890"}))
+	require.NoError(t, a.Send(k.number, &number{Fill: make([]byte, 650)}))
+	require.Equal(t, 1, a.Write(2*time.Second, w))
+	b := message.New(message.Config{Mode: message.Unordered, Kinds: &k.reg})
+	require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	_, kind := b.Receive()
+	require.Equal(t, k.number, kind)
 }
 
 // TestQueueCloses: who sends is told what may not have arrived, and that nothing is sent any more.

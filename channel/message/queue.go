@@ -239,7 +239,7 @@ func (q *Queue) SendEncoded(e *Encoded) error {
 	e.refs++
 	q.outBytes += len(e.buf)
 	if q.cfg.Mode == Unordered {
-		q.urgent.push(outgoing{e: e, at: q.now + e.kind.Slack, seq: q.next})
+		q.urgent.push(outgoing{e: e, at: q.now + min(e.kind.Slack, math.MaxInt64-max(q.now, 0)), seq: q.next})
 	} else {
 		if int(q.next-q.oldest) == len(q.out) {
 			q.growOut()

@@ -142,6 +142,9 @@ func (c *Conn) replaced(at time.Duration) {
 // errLoginLate ends a connection whose login takes too long.
 var errLoginLate = errors.New("login timed out")
 
+// errText is a text of the game's that its message has no room for, so that the login can't go on.
+var errText = errors.New("driver: a text of the login can't be sent")
+
 // errNotJoined refuses channels before the login is done.
 var errNotJoined = errors.New("driver: a channel was opened before the login was done")
 
@@ -336,7 +339,14 @@ func (c *Conn) sendControl(m control.Message) error {
 	}
 	b, err := control.Encode(m, c.features())
 	if err != nil {
-		c.tell(slog.LevelWarn, "a text was too long for the peer, which gets a shorter one", slog.String("why", err.Error()))
+		msg := "a text can't be sent"
+		switch m.(type) {
+		case *control.CloseReason, *control.Failure:
+			msg = "a text was too long for the peer, which gets a shorter one"
+		default: // of Level or Respond
+			err = fmt.Errorf("%w: %w", errText, err)
+		}
+		c.tell(slog.LevelWarn, msg, slog.String("why", err.Error()))
 		return err
 	}
 	_, err = ch.SendBunch(&bunch.Out{Data: b, Reliable: true})
@@ -375,7 +385,7 @@ func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	case errors.Is(err, control.ErrRefused) || errors.Is(err, control.ErrVersion):
 		c.refusedLogin(err)
 	default:
-		c.Fail(err, false)
+		c.Fail(err, errors.Is(err, errText))
 	}
 }
 

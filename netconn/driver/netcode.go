@@ -201,9 +201,10 @@ func (c *netcodeClient) StateChanged(_, to netcode.State) {
 
 // failure is the error for an attempt that ended in a state.
 func (c *netcodeClient) failure(s netcode.State) error {
+	why, told := c.m.Denied() // which says more than the silence of the token's next servers
 	switch {
-	case s == netcode.Denied:
-		switch why := c.m.Denial(); why {
+	case told:
+		switch why {
 		case netcode.Full:
 			return denied(ErrFull)
 		case netcode.AlreadyConnected:

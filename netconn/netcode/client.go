@@ -104,6 +104,7 @@ type Client struct {
 	sent       time.Duration
 	failure    State // of the server tried last
 	denial     Denial
+	denied     bool // a server of the token has denied the client
 	challenge  [8 + challengeBytes]byte
 	challenged time.Duration // when it came
 	asked      bool          // the packet sent last was a request, though there is a challenge
@@ -131,6 +132,9 @@ func (c *Client) State() State { return c.state }
 
 // Denial is the server's reason to refuse the client. It is valid when State is Denied.
 func (c *Client) Denial() Denial { return c.denial }
+
+// Denied is why a server of the token denied the client last, though another one may not have answered since. ok is false when none has, and once the client has connected.
+func (c *Client) Denied() (why Denial, ok bool) { return c.denial, c.denied }
 
 // Slot is the client's slot and the server's number of slots, which is above it. Both are valid when State is Connected.
 func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
@@ -162,7 +166,7 @@ func (c *Client) Connect(now time.Duration, token []byte) error {
 	c.nUsed++
 	c.token = t
 	c.send, c.recv = newSealer(&t.c2s, t.protocolID), newSealer(&t.s2c, t.protocolID)
-	c.server, c.seq, c.began, c.failure = 0, 0, now, RequestTimedOut
+	c.server, c.seq, c.began, c.failure, c.denied = 0, 0, now, RequestTimedOut, false
 	c.try(now)
 	return nil
 }
@@ -253,7 +257,7 @@ func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 	switch {
 	case t == typeDenied && (c.state == SendingRequest || c.state == SendingResponse):
-		if c.failure, c.denial = Denied, Full; len(plain) > 0 {
+		if c.failure, c.denial, c.denied = Denied, Full, true; len(plain) > 0 {
 			c.denial = Denial(plain[0])
 		}
 		c.next(now)
@@ -274,6 +278,7 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 		c.Counters.KeepAlives++
 		if c.state == SendingResponse {
 			c.slot, c.max = int(slot), int(slots)
+			c.denied = false
 			c.set(Connected)
 			c.transmit(now) // so that the server knows that we know
 		}

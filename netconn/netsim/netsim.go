@@ -93,8 +93,8 @@ func (s *Settings) Validate() error {
 	switch {
 	case s.LagMax < s.LagMin:
 		return fmt.Errorf("%w: LagMax %v is below LagMin %v", ErrSettings, s.LagMax, s.LagMin)
-	case s.LagMax > 0 && s.Lag > 0:
-		return fmt.Errorf("%w: give either Lag or LagMin and LagMax", ErrSettings)
+	case s.LagMax > 0 && (s.Lag > 0 || s.LagVariance > 0):
+		return fmt.Errorf("%w: give either Lag and LagVariance, or LagMin and LagMax", ErrSettings)
 	case s.LossMaxSize > 0 && s.LossMaxSize < s.LossMinSize:
 		return fmt.Errorf("%w: LossMaxSize %d is below LossMinSize %d", ErrSettings, s.LossMaxSize, s.LossMinSize)
 	case !(s.Bandwidth >= 0):

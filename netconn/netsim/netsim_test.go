@@ -129,7 +129,7 @@ func TestCorruptFlipsFewBits(t *testing.T) {
 }
 
 func TestSettingsErrors(t *testing.T) {
-	for _, s := range []Settings{{Loss: -1}, {Loss: 101}, {Lag: -1}, {LagMin: 2, LagMax: 1}, {LagMax: 1, Lag: 1}, {Bandwidth: -1}, {BurstLoss: 1}, {MTU: -1}, {MaxPackets: -1}, {MaxBytes: -1}, {LossMinSize: -1}, {LossMaxSize: -1}, {LossMinSize: 9, LossMaxSize: 8}, {BurstLength: -1}} {
+	for _, s := range []Settings{{Loss: -1}, {Loss: 101}, {Lag: -1}, {LagMin: 2, LagMax: 1}, {LagMax: 1, Lag: 1}, {LagMax: 1, LagVariance: 1}, {Bandwidth: -1}, {BurstLoss: 1}, {MTU: -1}, {MaxPackets: -1}, {MaxBytes: -1}, {LossMinSize: -1}, {LossMaxSize: -1}, {LossMinSize: 9, LossMaxSize: 8}, {BurstLength: -1}} {
 		_, err := NewLink(s, 1)
 		require.ErrorIs(t, err, ErrSettings, "%+v", s)
 	}

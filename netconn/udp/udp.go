@@ -103,6 +103,9 @@ type Counters struct {
 // CountersOf returns a socket's counters. ok is false for kinds of sockets that don't count. Call it on the
 // goroutine that reads and writes.
 func CountersOf(s Socket) (c Counters, ok bool) {
+	if j, is := s.(*joined); is {
+		return CountersOf(j.Socket)
+	}
 	counter, ok := s.(interface{ Counters() Counters })
 	if ok {
 		c = counter.Counters()
