@@ -17,7 +17,8 @@ type Attached struct {
 	// Failed is called when the peer broke a rule. The connection ends with err. May be nil.
 	Failed func(err error)
 	// Ended is called when the channel is closed, with the number of messages that the peer may never receive; see
-	// Queue.Forget. Messages received before may still be taken by Receive. May be nil.
+	// Queue.Forget. Messages received before may still be taken by Receive. It isn't called for a queue whose channel never opened, as where the connection ended before:
+	// what that was given is gone with the connection. May be nil.
 	Ended func(unacked int)
 
 	ch     *channel.Channel

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -157,6 +158,14 @@ func (b *bot) dial() (*driver.Driver, error) {
 		if f.err != nil {
 			return nil, f.err
 		}
+		maps.DeleteFunc(b.ends, func(d *driver.Driver, _ *end) bool {
+			select {
+			case <-d.Done(): // a dial that the Redialer has ended before anybody answered: Closed wasn't called
+				return true
+			default:
+				return false
+			}
+		})
 		e := &end{queue: b.says.queue()}
 		var d *driver.Driver
 		d, err := driver.Dial("127.0.0.1:1", driver.Config{ // the token says where

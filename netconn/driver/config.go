@@ -41,7 +41,7 @@ type Config struct {
 	// Server.Admitted and Client.Entered are called right after it.
 	Joined func(c *Conn)
 	// Closed is called once for each connection that has ended, joined or not. On a client whose dial failed before
-	// there was a connection, c is nil.
+	// there was a connection, c is nil. When Close ends a dial before there was one, nothing is called; see Done.
 	Closed func(c *Conn, r netconn.CloseResult)
 	// Accepted is called after the handshake, before the login. Open a control channel of your own here. May be nil.
 	Accepted func(c *Conn)

@@ -34,7 +34,7 @@ var (
 	ErrVersion = control.ErrVersion
 	// ErrExpired: the token was expired, by this machine's clock, and no server accepted it.
 	ErrExpired = netcode.ErrExpired
-	// ErrNoAnswer: no server of the token has answered. Nobody listens there, a firewall drops the datagrams, or the server drops them because it
+	// ErrNoAnswer: no server answered. Nobody listens there, a firewall drops the datagrams, or the server drops them because it
 	// can't trust them: the token is of another key, or for an address that the server doesn't know as its own (see Netcode.Addrs).
 	// The server's Config.Logger and Refusals say which.
 	ErrNoAnswer = errors.New("driver: nobody answered: nothing listens at that address, or the log of the server says why it refused")

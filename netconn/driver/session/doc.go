@@ -30,6 +30,13 @@
 //
 //	ends := map[*driver.Driver]*end{} // the game's: a World and what belongs to it
 //	client, err := session.NewRedialer(session.RedialConfig{Dial: func() (d *driver.Driver, err error) {
+//		for d := range ends {
+//			select {
+//			case <-d.Done(): // a dial that the Redialer has ended before anybody answered: Closed wasn't called
+//				delete(ends, d)
+//			default:
+//			}
+//		}
 //		e := newEnd()
 //		d, err = driver.Dial(addr, driver.Config{Link: driver.Netcode{Token: token(id)}, Channels: e.world.ChannelTypes(),
 //			Closed: func(*driver.Conn, netconn.CloseResult) { delete(ends, d) }})
