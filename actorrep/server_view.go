@@ -181,8 +181,8 @@ func (v *view) setAudience() {
 	if v.allowed&^allowed != 0 && v.state != wanted {
 		v.flush() // calls go with what was set before them
 	}
-	if v.aud&^a&(layout.Owner|layout.Autonomous) != 0 {
-		v.dirty |= allowed &^ v.allowed & v.told // its client has moved it since, as with package predict
+	if v.aud&^a&(layout.Owner|layout.Autonomous) != 0 && v.state != wanted {
+		v.dirty |= allowed &^ v.allowed // its client has moved it since, as with package predict, also what is zero, and was never sent
 	}
 	v.aud = a
 	if allowed != v.allowed {

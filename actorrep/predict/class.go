@@ -164,6 +164,7 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 		watch(w, func() bool { return !c.ticked && len(c.pawns) > 0 }, errNoTick)
 	}
 	if c.group == nil && !w.IsServer() {
+		beforeValues(w, c.beforeValues)
 		w.OnValues(c.values)
 	}
 	if w.IsServer() {
@@ -404,7 +405,7 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 	}
 	delete(c.byActor, p.actor)
 	for i := range c.state {
-		if p.came&(1<<i) != 0 && p.base.World() == c.world {
+		if (p.came|p.old)&(1<<i) != 0 && p.base.World() == c.world {
 			c.state[i].Store(p.at, p.shadow[i])
 		}
 	}

@@ -33,7 +33,7 @@ type pawn[A Mover[I], I any] struct {
 	heard     time.Duration // time of the last moves
 	apart     time.Duration // how far the game's time is from the connection's
 	ticked    time.Duration // the game's time of the last Tick
-	last      snapshot      // the fields after the last simulation; a difference was made by the game
+	last      snapshot      // the fields after the last simulation; a difference was made by the game. On a client: what a record is compared with
 
 	// In a group.
 	moved  bool // in the current tick
@@ -41,8 +41,11 @@ type pawn[A Mover[I], I any] struct {
 	cursor int  // member with which the next states for the player begin
 
 	client *prediction.Client[snapshot, I] // on a client
-	shadow snapshot                        // what the server has sent of the numbers in came
+	shadow snapshot                        // what the server has sent of the numbers in came and old
+	shown  snapshot                        // the fields before a record
 	came   uint32                          // numbers that a record has set: the possession has ended, and the word of that is under way
+	old    uint32                          // those of before the possession: they count until the server has had inputs of it, as its word may have come later than what followed it
+	since  time.Duration                   // the input that was acked last when it began
 
 	done time.Duration // time of the last tick, on a client
 	step time.Duration // length of its ticks
@@ -303,6 +306,10 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		if p.client = new(prediction.Client[snapshot, I]); before != nil {
 			p.client = before.client // its memory
 		}
+		if c.group == nil {
+			c.state.load(p.at, &p.shadow)
+			p.old = c.state.sent()
+		}
 		if err = c.resetClient(p, now); err != nil {
 			p.gone = true
 			return err
@@ -310,6 +317,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 	}
 	if err = p.client.Receive(now, r); begins {
 		c.takeOver(p, now)
+		p.since = p.client.Acked()
+	} else if p.client.Acked() != p.since {
+		p.old = 0
 	}
 	if c.group == nil {
 		c.state.store(p.at, p.client.State())
@@ -321,18 +331,35 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 	return err
 }
 
+// beforeValues puts back what records have set of an actor that is predicted, before another one sets more.
+func (c *Class[A, I]) beforeValues(a actorrep.Actor) {
+	p := c.byActor[a]
+	if p == nil || p.client == nil {
+		return
+	}
+	c.state.load(p.at, &p.shown)
+	p.last = p.shown
+	for i := range c.state {
+		if (p.came|p.old)&(1<<i) != 0 {
+			c.state[i].Store(p.at, p.shadow[i])
+			p.last[i] = p.shadow[i]
+		}
+	}
+}
+
 // values notes what a record sets of an actor that is predicted: its player gets that only when he possesses it no more.
 func (c *Class[A, I]) values(a actorrep.Actor) {
 	p := c.byActor[a]
-	if p == nil || p.client == nil || p.gone {
+	if p == nil || p.client == nil {
 		return
 	}
-	shown := p.client.State()
 	for i := range c.state {
-		if v := c.state[i].Load(p.at); c.state[i].sent && v != shown[i] {
+		if v := c.state[i].Load(p.at); c.state[i].sent && v != p.last[i] {
 			p.shadow[i] = v
 			p.came |= 1 << i
+			continue // its notify sees it
 		}
+		c.state[i].Store(p.at, p.shown[i])
 	}
 }
 

@@ -115,6 +115,16 @@ func (p plan) storeFrom(obj unsafe.Pointer, s []uint64) {
 	}
 }
 
+// sent is the numbers that have a net tag.
+func (p plan) sent() (m uint32) {
+	for i := range p {
+		if p[i].sent {
+			m |= 1 << i
+		}
+	}
+	return m
+}
+
 // form is what of a number's type both ends must have alike: an int is an int64 on every machine.
 func (n *number) form() reflect.Kind {
 	switch n.Kind {

@@ -51,7 +51,7 @@ func TestShortRides(t *testing.T) {
 			for _, end := range []string{"Unpossess", "SetOwner", "Possess"} {
 				s := newStage(t, 3, netsim.Settings{Lag: lag}, right())
 				a, b := s.join(), s.join()
-				r := &runner{Pos: vec{X: -10}}
+				r := &runner{Pos: vec{X: -float64(ticks%2) * 10}} // what is zero is sent to nobody
 				require.NoError(t, s.Server.Spawn(r))
 				for range 60 {
 					s.step()
@@ -147,5 +147,100 @@ func TestGroupRides(t *testing.T) {
 			step()
 		}
 		agree(t, r.Lines, x, "seed %d", seed)
+	}
+}
+
+// hopper is on the ground, or jumps.
+type hopper struct {
+	actorrep.Base
+	X, Y float64 `net:"q=0.01,simulated" predict:"0.01"`
+	Open bool    `net:"simulated" predict:""`
+}
+
+func (h *hopper) Simulate(in keys, dt time.Duration) {
+	h.X += 4 * float64(in.X) * dt.Seconds()
+	h.Y += 4 * float64(in.Y) * dt.Seconds()
+	if in.Look != 0 {
+		h.Open = in.Look > 0
+	}
+}
+
+// TestValuesAfterARide: a possession has ended, and its player's client doesn't know yet. The values that come meanwhile are its in the end, those too that are what it shows just then, and that change back.
+func TestValuesAfterARide(t *testing.T) {
+	for seed := range uint64(100) {
+		grouped := seed%2 == 1
+		type end struct {
+			g *predict.Group
+			c *predict.Class[*hopper, keys]
+		}
+		ends := map[*actorrep.World]*end{}
+		in := keys{X: 1}
+		reg := func(w *actorrep.World) (err error) {
+			e := &end{}
+			ends[w] = e
+			cfg := predict.Config[*hopper, keys]{Input: func(*hopper) keys { return in }}
+			if grouped {
+				if e.g, err = predict.NewGroup(w, predict.GroupConfig{}); err != nil {
+					return err
+				}
+				cfg.Group = e.g
+			}
+			e.c, err = predict.Register(w, "Hopper", cfg)
+			return err
+		}
+		r := rig.New(t, seed, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: float64(seed % 4 / 2 * 20)}, actorrep.Config{}, reg)
+		a := r.Join(reg)
+		r.Join(reg)
+		tick := func(w *actorrep.World) {
+			if e := ends[w]; grouped {
+				require.NoError(t, e.g.Tick(r.Now))
+			} else {
+				require.NoError(t, e.c.Tick(r.Now))
+			}
+		}
+		step := func() {
+			tick(r.Server)
+			r.Step()
+			for _, l := range r.Lines {
+				tick(l.World)
+			}
+		}
+		x := &hopper{}
+		require.NoError(t, r.Server.Spawn(x))
+		for range 40 {
+			step()
+		}
+		c := ends[r.Server].c
+		require.NoError(t, c.Possess(x, a.Peer, r.Now))
+		for range 60 + r.Rand.IntN(30) {
+			step()
+		}
+		in = keys{}
+		for range 20 {
+			step()
+		}
+		if grouped {
+			c.Leave(x)
+		} else {
+			c.Unpossess(x)
+		}
+		x.X++ // he is thrown out, and it rolls on
+		for i := range 300 {
+			switch i {
+			case 1:
+				x.Open = true
+			case 2:
+				x.Open = false
+			case 3:
+				in = keys{Y: 1} // the player jumps
+			}
+			step()
+		}
+		for y := range a.World.All {
+			h := y.(*hopper)
+			require.InDelta(t, x.X, h.X, 0.02, "seed %d", seed)
+			require.InDelta(t, x.Y, h.Y, 0.02, "seed %d", seed)
+			require.Equal(t, x.Open, h.Open, "seed %d", seed)
+		}
 	}
 }
