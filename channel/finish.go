@@ -5,8 +5,8 @@ import "slices"
 // Finisher may be implemented by a Handler that queues data of its own. It sends the rest of it when the connection is closed in order.
 type Finisher interface {
 	// Finish is called when an orderly close begins, and again in each Tick and when packets arrive, until it returns true because everything
-	// was sent. For packets it is called each 4 ms at most. Only in Finish does SendBunch on ch still work. Of several that want more than the bandwidth each is first in turn. The
-	// connection waits for LingerTimeout at most.
+	// was sent. For packets it is called each 4 ms at most, so send as long as IsNetReady is true. Only in Finish does SendBunch on ch still work. Of several that want more than the
+	// bandwidth each is first in turn, so that where LingerTimeout is too short for all more of them are sent in part. The connection waits for LingerTimeout at most.
 	Finish(ch *Channel) (done bool)
 }
 
@@ -14,7 +14,7 @@ type Finisher interface {
 type Answerer interface {
 	Finisher
 	// Answer is called after Finish has returned true, as often, while other channels have something left, or the peer, which closes as well, refuses the end.
-	// SendBunch on ch works in it. Finish and Answer of a channel that the peer opens meanwhile are called, too.
+	// SendBunch on ch works in it. Of a channel that the peer opens meanwhile Finish is called once, in which SendBunch returns ErrClosed, then Answer.
 	Answer(ch *Channel)
 }
 
@@ -72,7 +72,8 @@ func (t *Table) finish(ch *Channel) (done bool) {
 	return done
 }
 
-// openedLate has the Answerer of a channel that the peer opened after Shut finish like the others: what the peer sends on it needs answers as well.
+// openedLate has the Answerer of a channel that the peer opened after Shut asked like those that are done: what the peer sends on it may need answers. Its Finish hears of the end, but
+// sends nothing, as a peer that goes on opening channels would hold up the end.
 func (t *Table) openedLate(ch *Channel) {
 	if _, answers := ch.handler.(Answerer); !answers || !t.closing {
 		return
@@ -84,7 +85,10 @@ func (t *Table) openedLate(ch *Channel) {
 	if len(f.left)+len(f.done) >= 2*t.open { // a peer may open and close channels again and again
 		f.left, f.done = slices.DeleteFunc(f.left, (*Channel).Closing), slices.DeleteFunc(f.done, (*Channel).Closing)
 	}
-	f.left = append(f.left, t.ask([]*Channel{ch}, t.finish)...)
+	ch.handler.(Answerer).Finish(ch)
+	if !ch.Closing() {
+		f.done = append(f.done, ch)
+	}
 }
 
 // ask calls the handlers of channels, and has SendBunch work meanwhile. It returns those that aren't done, and aren't closing.

@@ -350,3 +350,46 @@ func TestOpenedIntoTheEnd(t *testing.T) {
 	require.Empty(t, s.table.finishing.done)
 	require.True(t, s.m.Finish())
 }
+
+// granter is a handler that has something to say to the peer when it is asked, as a stream's credit.
+type granter struct {
+	Nop
+	finished, answered []error
+}
+
+func (*granter) say(ch *Channel) error {
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	return err
+}
+
+func (g *granter) Finish(ch *Channel) bool {
+	g.finished = append(g.finished, g.say(ch))
+	return g.finished[len(g.finished)-1] == nil
+}
+
+func (g *granter) Answer(ch *Channel) { g.answered = append(g.answered, g.say(ch)) }
+
+// TestWhatOpensMeanwhileHoldsNothingUp: a peer that goes on to open channels, as it hasn't heard of the end, doesn't put it off.
+func TestWhatOpensMeanwhileHoldsNothingUp(t *testing.T) {
+	g := &granter{}
+	s := newStub(t, true, func(c *Config) {
+		c.Types[1].Accept = func(*Channel) Handler { return g }
+	})
+	s.accepts(header(0, 1, bunch.Control, opening), "hello")
+	s.m.Shut()
+	for i := range uint32(50) {
+		s.accepts(header(2*i+1, 1, stubGame, opening), "x")
+		require.Len(t, g.finished, int(i)+1)
+		require.ErrorIs(t, g.finished[i], ErrClosed)
+		require.True(t, s.m.Drained())
+	}
+	require.Empty(t, g.answered)
+	require.NoError(t, s.m.CloseControl())
+	for range 2 {
+		s.lose(len(s.sent) - 1)
+		s.m.Pump()
+	}
+	require.True(t, s.m.Finish())
+	require.Len(t, g.answered, 50)
+	require.NoError(t, g.answered[49])
+}

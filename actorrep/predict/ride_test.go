@@ -244,3 +244,49 @@ func TestValuesAfterARide(t *testing.T) {
 		}
 	}
 }
+
+// locker is moved by its player, who opens and shuts it. Others are told of that.
+type locker struct {
+	actorrep.Base
+	X    float64 `net:"q=0.01,simulated" predict:"0.01"`
+	Open bool    `net:"skipowner" predict:""`
+}
+
+func (l *locker) Simulate(in keys, dt time.Duration) {
+	l.X += 4 * float64(in.X) * dt.Seconds()
+	l.Open = l.Open || in.X > 0
+}
+
+// TestStunnedAtOnce: who owns an actor, and plays it no more before his first inputs have come, keeps what only others are sent.
+func TestStunnedAtOnce(t *testing.T) {
+	for ticks := 1; ticks <= 12; ticks++ {
+		ends := map[*actorrep.World]*predict.Class[*locker, keys]{}
+		reg := func(w *actorrep.World) (err error) {
+			ends[w], err = predict.Register(w, "Locker", predict.Config[*locker, keys]{Input: func(*locker) keys { return keys{X: 1} }})
+			return err
+		}
+		r := rig.New(t, uint64(ticks), netsim.Settings{Lag: 50 * time.Millisecond}, actorrep.Config{}, reg)
+		a := r.Join(reg)
+		step := func() {
+			require.NoError(t, ends[r.Server].Tick(r.Now))
+			r.Step()
+			require.NoError(t, ends[a.World].Tick(r.Now))
+		}
+		x := &locker{}
+		require.NoError(t, r.Server.Spawn(x))
+		for range 40 {
+			step()
+		}
+		require.NoError(t, ends[r.Server].Possess(x, a.Peer, r.Now))
+		for range ticks {
+			step()
+		}
+		x.SetAutonomous(false)
+		for range 200 {
+			step()
+		}
+		for y := range a.World.All {
+			require.Equal(t, x.Open, y.(*locker).Open, "%d ticks", ticks)
+		}
+	}
+}
