@@ -34,11 +34,17 @@ func (m *Machine) Shut() {
 		if _, is := ch.handler.(Finisher); !is || ch.Closing() {
 			continue
 		}
-		if t.finishing == nil {
-			t.finishing = new(finishing)
-		}
-		t.finishing.left = append(t.finishing.left, ch)
+		f := t.finishers()
+		f.left = append(f.left, ch)
 	}
+}
+
+// finishers returns t.finishing, which most connections don't need.
+func (t *Table) finishers() *finishing {
+	if t.finishing == nil {
+		t.finishing = new(finishing)
+	}
+	return t.finishing
 }
 
 // Finish calls the Finishers that have data left, after Shut. It reports whether all of them are done.
@@ -75,17 +81,15 @@ func (t *Table) finish(ch *Channel) (done bool) {
 // openedLate has the Answerer of a channel that the peer opened after Shut asked like those that are done: what the peer sends on it may need answers. Its Finish hears of the end, but
 // sends nothing, as a peer that goes on opening channels would hold up the end.
 func (t *Table) openedLate(ch *Channel) {
-	if _, answers := ch.handler.(Answerer); !answers || !t.closing {
+	a, answers := ch.handler.(Answerer)
+	if !answers || !t.closing {
 		return
 	}
-	if t.finishing == nil {
-		t.finishing = new(finishing)
-	}
-	f := t.finishing
+	f := t.finishers()
 	if len(f.left)+len(f.done) >= 2*t.open { // a peer may open and close channels again and again
 		f.left, f.done = slices.DeleteFunc(f.left, (*Channel).Closing), slices.DeleteFunc(f.done, (*Channel).Closing)
 	}
-	ch.handler.(Answerer).Finish(ch)
+	a.Finish(ch)
 	if !ch.Closing() {
 		f.done = append(f.done, ch)
 	}

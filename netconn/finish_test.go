@@ -33,6 +33,18 @@ func (f *finisher) Finish(ch *channel.Channel) bool {
 	return f.left == 0
 }
 
+// opens has end 0 open a channel with a handler, and exchanges packets until both ends have it.
+func (h *hand) opens(handler channel.Handler) *channel.Channel {
+	ch, err := h.conns[0].Open(testName, handler)
+	require.NoError(h.t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(h.t, err)
+	for range 5 {
+		h.exchange()
+	}
+	return ch
+}
+
 // TestFinishers: at an orderly end handlers with something left are asked until they have sent it, and the peer gets that; other channels, and
 // the same one outside of Finish, send no more.
 func TestFinishers(t *testing.T) {
@@ -74,13 +86,7 @@ func TestFinishersThatDoNotFinish(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	f := &finisher{left: 7}
-	ch, err := c.Open(testName, f)
-	require.NoError(t, err)
-	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
-	require.NoError(t, err)
-	for range 5 {
-		h.exchange()
-	}
+	ch := h.opens(f)
 	begin := h.now
 	c.Close(h.now, "")
 	for !c.Closed() {
@@ -125,13 +131,7 @@ func TestFinishersAreAskedSeldom(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	f := &finisher{left: 7}
-	ch, err := c.Open(testName, f)
-	require.NoError(t, err)
-	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
-	require.NoError(t, err)
-	for range 5 {
-		h.exchange()
-	}
+	h.opens(f)
 	c.Close(h.now, "")
 	for range 10 {
 		asked := f.asked
@@ -164,13 +164,7 @@ func TestFinisherThatEnds(t *testing.T) {
 	} {
 		h := newHand(t, nil)
 		c := h.conns[0]
-		ch, err := c.Open(testName, &ender{end: func() { end(c) }})
-		require.NoError(t, err)
-		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
-		require.NoError(t, err)
-		for range 5 {
-			h.exchange()
-		}
+		h.opens(&ender{end: func() { end(c) }})
 		c.Close(h.now, "")
 		require.True(t, c.Closed(), name)
 		require.Zero(t, c.Table().Len(), name)
@@ -184,13 +178,7 @@ func TestFinishersAreAskedSeldomThoughPacketsComeApart(t *testing.T) {
 	h := newHand(t, nil)
 	c := h.conns[0]
 	f := &finisher{left: 100}
-	ch, err := c.Open(testName, f)
-	require.NoError(t, err)
-	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
-	require.NoError(t, err)
-	for range 5 {
-		h.exchange()
-	}
+	h.opens(f)
 	c.Close(h.now, "")
 	asked, begun := f.asked, h.now
 	for range 1000 {

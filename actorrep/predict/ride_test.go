@@ -23,6 +23,34 @@ func agree(t *testing.T, lines []*rig.Line, server *runner, format string, args 
 	}
 }
 
+// ride is a server and two clients with a class, in a group or not, and a step of all.
+func ride[A predict.Mover[keys]](t *testing.T, seed uint64, grouped bool, set netsim.Settings, cfg predict.Config[A, keys]) (map[*actorrep.World]*predict.Class[A, keys], *rig.Rig, func()) {
+	classes, ticks := map[*actorrep.World]*predict.Class[A, keys]{}, map[*actorrep.World]func(time.Duration) error{}
+	reg := func(w *actorrep.World) (err error) {
+		cfg := cfg
+		if grouped {
+			if cfg.Group, err = predict.NewGroup(w, predict.GroupConfig{}); err != nil {
+				return err
+			}
+			ticks[w] = cfg.Group.Tick
+		}
+		if classes[w], err = predict.Register(w, "Ridden", cfg); !grouped {
+			ticks[w] = classes[w].Tick
+		}
+		return err
+	}
+	r := rig.New(t, seed, set, actorrep.Config{}, reg)
+	r.Join(reg)
+	r.Join(reg)
+	return classes, r, func() {
+		require.NoError(t, ticks[r.Server](r.Now))
+		r.Step()
+		for _, l := range r.Lines {
+			require.NoError(t, ticks[l.World](r.Now))
+		}
+	}
+}
+
 // TestKeptByWhoPlaysNoMore: who gets out of a vehicle and still owns it moves it no more, and sees it where it is.
 func TestKeptByWhoPlaysNoMore(t *testing.T) {
 	for _, later := range []int{0, 1, 3, 30} { // ticks between Unpossess and SetOwner
@@ -107,42 +135,18 @@ func TestLongRides(t *testing.T) {
 // TestGroupRides: the same of a group's members.
 func TestGroupRides(t *testing.T) {
 	for seed := range uint64(60) {
-		type end struct {
-			g *predict.Group
-			c *runners
-		}
-		ends := map[*actorrep.World]*end{}
-		reg := func(w *actorrep.World) (err error) {
-			e := &end{}
-			ends[w] = e
-			if e.g, err = predict.NewGroup(w, predict.GroupConfig{}); err != nil {
-				return err
-			}
-			cfg := right()
-			cfg.Group = e.g
-			e.c, err = predict.Register(w, "Runner", cfg)
-			return err
-		}
-		r := rig.New(t, seed, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 100 * time.Millisecond, Loss: float64(seed%3) * 10}, actorrep.Config{}, reg)
-		a := r.Join(reg)
-		r.Join(reg)
-		step := func() {
-			require.NoError(t, ends[r.Server].g.Tick(r.Now))
-			r.Step()
-			for _, l := range r.Lines {
-				require.NoError(t, ends[l.World].g.Tick(r.Now))
-			}
-		}
+		classes, r, step := ride(t, seed, true, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 100 * time.Millisecond, Loss: float64(seed%3) * 10}, right())
+		a := r.Lines[0]
 		x := &runner{Pos: vec{X: -19}}
 		require.NoError(t, r.Server.Spawn(x))
 		for range 60 {
 			step()
 		}
-		require.NoError(t, ends[r.Server].c.Possess(x, a.Peer, r.Now))
+		require.NoError(t, classes[r.Server].Possess(x, a.Peer, r.Now))
 		for range 1 + r.Rand.IntN([]int{12, 120}[seed%2]) {
 			step()
 		}
-		ends[r.Server].c.Leave(x)
+		classes[r.Server].Leave(x)
 		for range 300 {
 			step()
 		}
@@ -169,48 +173,16 @@ func (h *hopper) Simulate(in keys, dt time.Duration) {
 func TestValuesAfterARide(t *testing.T) {
 	for seed := range uint64(100) {
 		grouped := seed%2 == 1
-		type end struct {
-			g *predict.Group
-			c *predict.Class[*hopper, keys]
-		}
-		ends := map[*actorrep.World]*end{}
 		in := keys{X: 1}
-		reg := func(w *actorrep.World) (err error) {
-			e := &end{}
-			ends[w] = e
-			cfg := predict.Config[*hopper, keys]{Input: func(*hopper) keys { return in }}
-			if grouped {
-				if e.g, err = predict.NewGroup(w, predict.GroupConfig{}); err != nil {
-					return err
-				}
-				cfg.Group = e.g
-			}
-			e.c, err = predict.Register(w, "Hopper", cfg)
-			return err
-		}
-		r := rig.New(t, seed, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: float64(seed % 4 / 2 * 20)}, actorrep.Config{}, reg)
-		a := r.Join(reg)
-		r.Join(reg)
-		tick := func(w *actorrep.World) {
-			if e := ends[w]; grouped {
-				require.NoError(t, e.g.Tick(r.Now))
-			} else {
-				require.NoError(t, e.c.Tick(r.Now))
-			}
-		}
-		step := func() {
-			tick(r.Server)
-			r.Step()
-			for _, l := range r.Lines {
-				tick(l.World)
-			}
-		}
+		classes, r, step := ride(t, seed, grouped, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: float64(seed % 4 / 2 * 20)},
+			predict.Config[*hopper, keys]{Input: func(*hopper) keys { return in }})
+		a := r.Lines[0]
 		x := &hopper{}
 		require.NoError(t, r.Server.Spawn(x))
 		for range 40 {
 			step()
 		}
-		c := ends[r.Server].c
+		c := classes[r.Server]
 		require.NoError(t, c.Possess(x, a.Peer, r.Now))
 		for range 60 + r.Rand.IntN(30) {
 			step()
@@ -260,24 +232,14 @@ func (l *locker) Simulate(in keys, dt time.Duration) {
 // TestStunnedAtOnce: who owns an actor, and plays it no more before his first inputs have come, keeps what only others are sent.
 func TestStunnedAtOnce(t *testing.T) {
 	for ticks := 1; ticks <= 12; ticks++ {
-		ends := map[*actorrep.World]*predict.Class[*locker, keys]{}
-		reg := func(w *actorrep.World) (err error) {
-			ends[w], err = predict.Register(w, "Locker", predict.Config[*locker, keys]{Input: func(*locker) keys { return keys{X: 1} }})
-			return err
-		}
-		r := rig.New(t, uint64(ticks), netsim.Settings{Lag: 50 * time.Millisecond}, actorrep.Config{}, reg)
-		a := r.Join(reg)
-		step := func() {
-			require.NoError(t, ends[r.Server].Tick(r.Now))
-			r.Step()
-			require.NoError(t, ends[a.World].Tick(r.Now))
-		}
+		classes, r, step := ride(t, uint64(ticks), false, netsim.Settings{Lag: 50 * time.Millisecond}, predict.Config[*locker, keys]{Input: func(*locker) keys { return keys{X: 1} }})
+		a := r.Lines[0]
 		x := &locker{}
 		require.NoError(t, r.Server.Spawn(x))
 		for range 40 {
 			step()
 		}
-		require.NoError(t, ends[r.Server].Possess(x, a.Peer, r.Now))
+		require.NoError(t, classes[r.Server].Possess(x, a.Peer, r.Now))
 		for range ticks {
 			step()
 		}
