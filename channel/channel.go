@@ -21,7 +21,7 @@ type Handler interface {
 	ReceivedAck(ch *Channel, packetID int64)
 	ReceivedNak(ch *Channel, packetID int64)
 	// Closed says that the channel is gone: the peer closed it, its own close is acked, or the connection has ended. In
-	// the last case reason is bunch.Destroyed, unless the channel was closing.
+	// the last case reason is bunch.Destroyed, unless the channel was closing. Channel.NumOutRec says how many reliable bunches the peer may not have received.
 	Closed(ch *Channel, reason CloseReason)
 }
 
@@ -35,7 +35,8 @@ type Opener interface {
 }
 
 // LateHandler may be implemented by a Handler that wants the bunches that the peer sent before it learned of this end's
-// close. For other handlers these are acked and counted as Ignored.
+// close, as far as they arrive before the peer has acked it: those that still waited to be sent, or were lost, don't come any more, and the peer's handler may ask Channel.NumOutRec in Closed how many
+// these are. For other handlers those that come are acked and counted as Ignored.
 type LateHandler interface {
 	// ReceivedLate is called like ReceivedBunch, before Closed.
 	ReceivedLate(ch *Channel, in *bunch.In)
@@ -180,8 +181,14 @@ func (ch *Channel) OpenAcked() bool {
 // Closing reports whether the channel is closed, or a close is in flight.
 func (ch *Channel) Closing() bool { return ch.closing || ch.closed }
 
-// NumOutRec is the number of reliable bunches that aren't acked.
-func (ch *Channel) NumOutRec() int { return ch.out.len() }
+// NumOutRec is the number of reliable bunches that aren't acked. While Handler.Closed is called it is the number of those that were sent and that the peer may never have received, as
+// where the peer has closed the channel; afterwards it is 0.
+func (ch *Channel) NumOutRec() int {
+	if r := ch.table.removed; r.ch == ch {
+		return r.left
+	}
+	return ch.out.len()
+}
 
 // OutSequence is the number in the channel of the newest reliable bunch, as on the wire: what SendBunch was given last is in it.
 func (ch *Channel) OutSequence() int64 { return int64(ch.table.wireSeq(ch.out.next - 1)) }

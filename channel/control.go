@@ -8,19 +8,19 @@ import (
 
 // queued is a bunch that waits for room on the control channel.
 type queued struct {
-	data    []byte
-	bits    int
-	noMerge bool
+	data                             []byte
+	bits                             int
+	noMerge, exports, mapped, paused bool // as in its bunch.Out
 }
 
 // controlResend is how long an unacked bunch of an unacked control channel waits
 // before it is repeated.
 const controlResend = time.Second
 
-// mustQueue reports whether a bunch for the control channel goes to the queue:
-// always behind what is queued, otherwise when OutRec is full.
-func (ch *Channel) mustQueue() bool {
-	return len(ch.queued()) > 0 || ch.out.len() >= ch.table.maxOut
+// mustQueue reports whether a payload for the control channel goes to the queue:
+// always behind what is queued, otherwise when OutRec has no room for all its parts.
+func (ch *Channel) mustQueue(bits int) bool {
+	return len(ch.queued()) > 0 || ch.out.len()+ch.table.parts(bits) > ch.table.maxOut
 }
 
 func (ch *Channel) enqueue(out *bunch.Out) error {
@@ -31,7 +31,7 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
-	q := queued{data: t.cfg.Pool.Get(n), bits: bits, noMerge: out.NoMerge}
+	q := queued{data: t.cfg.Pool.Get(n), bits: bits, noMerge: out.NoMerge, exports: out.HasPackageMapExports, mapped: out.HasMustBeMappedGUIDs, paused: out.ReplicationPaused}
 	copy(q.data, out.Data)
 	r.queue = append(r.queue, q)
 	t.calm = false
@@ -54,7 +54,8 @@ func (ch *Channel) tickControl(now time.Duration) {
 		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut || !t.fitsOut(0, len(q.data), parts) {
 			break
 		}
-		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge}, false, 0); err != nil {
+		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge, HasPackageMapExports: q.exports, HasMustBeMappedGUIDs: q.mapped,
+			ReplicationPaused: q.paused}, false, 0); err != nil {
 			break
 		}
 		t.unacked--

@@ -64,6 +64,7 @@ type Table struct {
 	stale     int    // outdated entries of these queues
 	freshTurn int    // bits of fresh to send before refused has its turn; below 0 it has
 	busy      uint64 // reliable bunches, sent and received, at the last Shrink
+	removed   removed
 	left      int64  // the newest packet heard when a channel that this end closed was removed
 	control   int32  // reliable bunches that channel 0 had unacked when it closed, and those that were acked and ignored
 	free      uint32 // the search for a free index starts here
@@ -323,6 +324,12 @@ func (ch *Channel) tellHandler() error {
 	return nil
 }
 
+// removed is a channel whose handler is being told that it is closed, and how many reliable bunches it had unacked.
+type removed struct {
+	ch   *Channel
+	left int
+}
+
 // remove frees a channel's index and tells its handler.
 func (t *Table) remove(ch *Channel, reason CloseReason) {
 	if ch.closed {
@@ -354,19 +361,27 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 		t.opened--
 	}
 	t.Counters.ChannelsClosed++
+	left := ch.undelivered()
 	if ch.index == 0 {
-		t.control += int32(ch.undelivered())
+		t.control += int32(left)
 	}
 	ch.release()
 	t.dropStale()
 	if ch.handler != nil {
-		ch.handler.Closed(ch, reason)
+		t.tellClosed(ch, reason, left)
 		ch.handler = Nop{} // packets in flight may keep the channel for long, and nothing counts what its handler keeps
 	}
 	if ch.index == 0 && !t.ended {
 		t.controlGone = true
 		t.outlet.ControlClosed(reason)
 	}
+}
+
+// tellClosed tells a handler that its channel is closed.
+func (t *Table) tellClosed(ch *Channel, reason CloseReason, left int) {
+	defer func(outer removed) { t.removed = outer }(t.removed) // of a channel whose handler had this one closed, and handlers may panic
+	t.removed = removed{ch, left}
+	ch.handler.Closed(ch, reason)
 }
 
 // Ended reports whether the connection has ended. It is true already while handlers are told so.

@@ -526,6 +526,106 @@ func TestControlQueue(t *testing.T) {
 	require.ErrorIs(t, w.err, channel.ErrControlQueueFull)
 }
 
+// TestControlQueuesLarge: the control channel queues a payload of several parts, too, while fewer places are left than it has parts; it is no overflow.
+func TestControlQueuesLarge(t *testing.T) {
+	for _, left := range []int{0, 1, 5, 19} {
+		w, _ := newWire(t, false, func(c *channel.Config) { c.CloseOnOverflow = true })
+		ch, _ := open(t, w, bunch.Control)
+		for ch.Room() > left {
+			send(t, ch, 1, true)
+		}
+		large := strings.Repeat("0123456789", 2000)
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte(large), Reliable: true})
+		require.NoError(t, err, "%d places left", left)
+		require.NoError(t, w.err)
+		send(t, ch, 1, true)
+		before := len(w.sent)
+		for _, s := range w.sent {
+			w.acked(ch, s.seq, s.id)
+		}
+		w.m.Tick(time.Second)
+		parts := w.sent[before:]
+		require.True(t, parts[0].h.PartialInitial)
+		require.True(t, parts[len(parts)-2].h.PartialFinal)
+		require.False(t, parts[len(parts)-1].h.Partial, "what was sent behind it comes behind it")
+	}
+}
+
+// TestControlQueueKeepsFlags: what waited for room on the control channel goes with the flags that it was given.
+func TestControlQueueKeepsFlags(t *testing.T) {
+	for _, out := range []bunch.Out{{HasPackageMapExports: true}, {HasMustBeMappedGUIDs: true}, {ReplicationPaused: true}} {
+		w, _ := newWire(t, true, func(c *channel.Config) { c.Types[0].ServerOpen = true })
+		ch, _ := open(t, w, bunch.Control)
+		for ch.Room() > 0 {
+			send(t, ch, 1, true)
+		}
+		out.Data, out.Reliable = []byte{2}, true
+		_, err := ch.SendBunch(&out)
+		require.NoError(t, err)
+		before := len(w.sent)
+		for _, s := range w.sent {
+			w.acked(ch, s.seq, s.id)
+		}
+		w.m.Tick(time.Second)
+		require.Len(t, w.sent, before+1)
+		h := w.sent[before].h
+		require.Equal(t, []bool{out.HasPackageMapExports, out.HasMustBeMappedGUIDs, out.ReplicationPaused}, []bool{h.HasPackageMapExports, h.HasMustBeMappedGUIDs, h.ReplicationPaused})
+	}
+}
+
+// lastCount notes NumOutRec as its channel is closed, and again once all others are.
+type lastCount struct {
+	channel.Nop
+	counts *[]int
+	end    func()
+}
+
+func (l *lastCount) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	*l.counts = append(*l.counts, ch.NumOutRec())
+	if l.end != nil {
+		l.end()
+		*l.counts = append(*l.counts, ch.NumOutRec())
+	}
+}
+
+// TestWhatAPeersCloseCutsOff: the handler of a channel that its peer has closed learns in Closed how many of its reliable bunches may not have arrived.
+func TestWhatAPeersCloseCutsOff(t *testing.T) {
+	var counts []int
+	handler := &lastCount{counts: &counts}
+	w, _ := opened(t, func(c *channel.Config) {
+		c.Types[1].Accept = func(*channel.Channel) channel.Handler { return handler }
+	})
+	var channels []*channel.Channel
+	for i := range uint32(3) {
+		h := reliable(1+i, 1, game)
+		h.Open = true
+		_, err := w.receive(1, h, "open") // of the first it is a repeat
+		require.NoError(t, err)
+		ch := w.table.Channel(1 + i)
+		channels = append(channels, ch)
+		for n := range 10 {
+			if send(t, ch, 1, true); n < int(i) {
+				s := w.sent[len(w.sent)-1]
+				w.acked(ch, s.seq, s.id)
+			}
+		}
+	}
+	h := reliable(1, 2, game)
+	h.Close = true
+	_, err := w.receive(2, h, "close")
+	require.NoError(t, err)
+	require.Equal(t, []int{10}, counts)
+	counts, handler.end = nil, func() { handler.end = nil; w.m.End() }
+	h = reliable(2, 2, game)
+	h.Close = true
+	_, err = w.receive(2, h, "close")
+	require.NoError(t, err)
+	require.Equal(t, []int{9, 8, 9}, counts, "the connection ends meanwhile")
+	for _, ch := range channels {
+		require.Zero(t, ch.NumOutRec())
+	}
+}
+
 func TestControlOpenIsRepeated(t *testing.T) {
 	w, _ := newWire(t, false, nil)
 	ch, _ := open(t, w, bunch.Control)

@@ -54,7 +54,7 @@ func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 			return noPackets, err
 		}
 	}
-	if ch.index == 0 && out.Reliable && ch.mustQueue() {
+	if ch.index == 0 && out.Reliable && ch.mustQueue(out.PayloadBits()) {
 		return noPackets, ch.enqueue(out)
 	}
 	if !out.Reliable && ch.openedLocally && !ch.openSent {

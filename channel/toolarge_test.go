@@ -41,7 +41,7 @@ func TestWhatNeverFitsIsTold(t *testing.T) {
 
 	s := newStub(t, false, small)
 	ch := s.open(bunch.Control)
-	for !ch.mustQueue() {
+	for !ch.mustQueue(8) {
 		s.send(ch, 1)
 	}
 	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 255*185+1), Reliable: true})

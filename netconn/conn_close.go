@@ -59,7 +59,7 @@ type CloseResult struct {
 	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error
 	// Unacked is the number of reliable bunches that the peer may not have received. Undelivered lists them by channel. What
-	// a channel.Finisher couldn't send counts as one bunch.
+	// a channel.Finisher couldn't send counts as one bunch, where the connection was closed in order; where it ended otherwise, as by a timeout, what waits in a queue or a stream isn't counted.
 	Unacked     int
 	Undelivered []channel.Undelivered
 	// Silence is how long nothing was received before the end.

@@ -145,6 +145,7 @@ func TestReasonsCrossTheWire(t *testing.T) {
 		{ErrAlreadyConnected, ErrAlreadyConnected, "already connected"},
 		{errors.New("banned forever"), nil, "banned forever"},
 		{errors.New("no"), nil, "no"},
+		{fmt.Errorf("%w: as a\x00b", ErrBanned), ErrBanned, "banned: as a\uFFFDb"},
 		{fmt.Errorf("%w: %s", ErrFull, strings.Repeat("x", 10_000)), ErrFull, "server full: the words were too many to send"},
 		{errors.New(strings.Repeat("x", 10_000)), nil, "the words were too many to send"},
 	} {

@@ -45,9 +45,9 @@ func Ended(text string) error {
 }
 
 // Text returns the text that a Failure or CloseReason carries for an error: the error's own text. If it wraps one of the reasons
-// and doesn't begin with that reason, the reason and a colon are put in front.
+// and doesn't begin with that reason, the reason and a colon are put in front. A zero byte, which a string of a message can't hold, becomes U+FFFD.
 func Text(err error) string {
-	text := err.Error()
+	text := strings.ReplaceAll(err.Error(), "\x00", "\uFFFD")
 	for _, r := range reasons {
 		if errors.Is(err, r) && !startsWith(text, r.Error()) {
 			return r.Error() + ": " + text

@@ -21,7 +21,7 @@ type OnChannel struct {
 }
 
 // errInUse refuses a second channel for an OnChannel of one: packets of two players would be mixed.
-var errInUse = errors.New("lockstep: it is the handler of another channel; give each channel, and each connection's, one of its own")
+var errInUse = errors.New("lockstep: it is the handler of another channel; give it this one when that is closed, and give each player one of its own")
 
 // errNoReceived ends the connection where a packet would get lost, like all behind it.
 var errNoReceived = errors.New("lockstep: a packet came, and OnChannel.Received is nil")

@@ -42,12 +42,17 @@ func Attach(q *Queue) *Attached {
 var errInUse = errors.New("message: it is, or was, the handler of another channel; give each channel, and each connection's, one of its own")
 
 // Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. Until then nothing
-// is sent: messages wait, up to Window of them. It is an error when the queue has, or had, another channel, and when MaxMemory has no room for it.
+// is sent: messages wait, up to Window of them. It is an error when the queue has, or had, another channel, when MaxMemory has no room for it, and when it was given a message before
+// Attach that is too large for a packet.
 func (a *Attached) Opened(ch *channel.Channel) error {
 	if a.used {
 		return errInUse
 	}
-	if err := ch.Hold(attachedCost + a.reserve()); err != nil {
+	err := a.fitAll()
+	if err == nil {
+		err = ch.Hold(attachedCost + a.reserve())
+	}
+	if err != nil {
 		if !ch.OpenedLocally() {
 			a.failed(err)
 		}
@@ -64,8 +69,16 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 		w.WriteBool(false)
 	}
 	w.WriteInt(0, maxPerPacket+1)
-	_, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true})
+	_, err = ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true})
 	return err
+}
+
+// fitAll is an error when a message was queued that Attach's MaxBits refuses.
+func (a *Attached) fitAll() error {
+	if a.largest > a.cfg.MaxBits || headerBits+overheadBits+a.largest > a.cfg.Budget {
+		return fmt.Errorf("%w: one of %d bits was queued before Attach", ErrTooLarge, a.largest)
+	}
+	return nil
 }
 
 // Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue was never given to

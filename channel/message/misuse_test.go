@@ -51,6 +51,31 @@ func TestImpossibleSettings(t *testing.T) {
 	require.Panics(t, func() { k.reg.Add("nothing", nil) })
 }
 
+type large struct{ Data []byte }
+
+func (l *large) Serialize(s *message.Stream) { s.Bytes(&l.Data, 2000) }
+
+// TestMessagesOfBeforeAttachFitAPacket: a channel isn't opened for a queue, in any mode, that was given a message before Attach that no packet has room for; it would wait for ever.
+func TestMessagesOfBeforeAttachFitAPacket(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
+		for bytes, fits := range map[int]bool{1010: true, 1020: false} { // 1013 with its kind and its length
+			var reg message.Registry
+			kind := reg.Add("large", func() message.Message { return new(large) })
+			q := message.New(message.Config{Kinds: &reg, Mode: mode, MaxBits: 1 << 16, Budget: 1 << 16})
+			require.NoError(t, q.Send(kind, &large{Data: make([]byte, bytes)}))
+			require.NoError(t, q.Send(kind, &large{}))
+			_, err := x.conns[0].Open(messageName, message.Attach(q))
+			if fits {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, message.ErrTooLarge)
+			require.ErrorContains(t, err, "before Attach")
+		}
+	}
+}
+
 // TestForgottenReceivedOfBlocks: the end whose game takes no blocks is told by the end of its connection, and its peer isn't told that one has arrived.
 func TestForgottenReceivedOfBlocks(t *testing.T) {
 	sent := false

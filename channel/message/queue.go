@@ -163,6 +163,7 @@ type Queue struct {
 	flying       inFlight[int64] // ids
 	rtt          roundTrip
 	outBytes     int
+	largest      int // bits of the largest message that it was given
 
 	in              []incoming
 	far             map[int64]*page
@@ -237,6 +238,7 @@ func (q *Queue) SendEncoded(e *Encoded) error {
 		return fmt.Errorf("%w: a %s of %d bits", ErrTooLarge, e.kind.name, e.bits)
 	}
 	e.refs++
+	q.largest = max(q.largest, e.bits)
 	q.outBytes += len(e.buf)
 	if q.cfg.Mode == Unordered {
 		q.urgent.push(outgoing{e: e, at: q.now + min(e.kind.Slack, math.MaxInt64-max(q.now, 0)), seq: q.next})

@@ -102,11 +102,11 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 // streams, is delivered first. The peer's CloseResult has the Reason, or as PeerReason when it closes as well. The connection ends when the peer has acked everything, or after
 // Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
 // the embedded netconn.Conn, nor by a client before its login has begun, in Accepted. Above 4096 characters the peer gets a shorter text instead, and the Logger
-// says so.
+// says so. A zero byte in it becomes U+FFFD.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
 
 // CloseWithError is CloseWithReason with the text of an error. When the error is or wraps ErrKicked or another of the
-// server's reasons, the Err of both ends' CloseResult is that one. nil gives no reason.
+// server's reasons, the Err of both ends' CloseResult is that one; the peer's isn't where the peer closes as well before it has learned of it. nil gives no reason.
 func (c *Conn) CloseWithError(why error) {
 	if why == nil {
 		why = errors.New("")

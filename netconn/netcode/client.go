@@ -147,7 +147,7 @@ var (
 )
 
 // Connect begins an attempt with a connect token, which is good for one attempt only. It ends the connection or attempt before it. Errors:
-// ErrToken, ErrProtocol, ErrTokenReused. Whether the token has expired the server decides.
+// ErrToken, ErrServers, ErrProtocol, ErrTokenReused. Whether the token has expired the server decides.
 func (c *Client) Connect(now time.Duration, token []byte) error {
 	c.Disconnect(now)
 	var t public

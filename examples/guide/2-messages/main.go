@@ -36,7 +36,7 @@ func (m *Place) Serialize(s *message.Stream) {
 	s.Int(&m.Y, -1000, 1000)
 }
 
-// kinds is what both ends know, in the same order.
+// kinds is what both ends know, in the same order. A Registry belongs to one goroutine; in this program both ends are in the same.
 var (
 	kinds message.Registry
 	walk  = kinds.Add("Walk", func() message.Message { return new(Walk) })

@@ -58,7 +58,8 @@ type Config struct {
 	Servers []netip.AddrPort
 	// Internal lists the addresses that the game servers know as their own, if they differ from Servers.
 	Internal []netip.AddrPort
-	// Life is how long a client may connect with a token. It is rounded up to seconds. Default 30 s.
+	// Life is how long a client may connect with a token. It is rounded up to seconds. A client asks the next server after Timeout, and stops after Life: with the defaults it asks six
+	// of the token's servers where none answers. Default 30 s.
 	Life time.Duration
 	// Timeout is how long a client and a server wait for each other while they connect. It is rounded up to seconds. Default 5 s, which is too
 	// little for paths of 1 kB/s whose queue holds 4 s: those need 8. Negative: forever. It also ends a connection after so long without a packet, where the ends set no timeout of their own;
