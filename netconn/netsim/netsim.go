@@ -160,7 +160,9 @@ func (l *Link) Set(s Settings) error {
 	if s.MaxBytes == 0 {
 		s.MaxBytes = 64 << 20
 	}
-	l.set = s
+	if l.set = s; s.BurstLoss == 0 {
+		l.burst = 0
+	}
 	return nil
 }
 
@@ -194,8 +196,15 @@ func (l *Link) Push(now time.Duration, p []byte) {
 	data := l.copyOf(p)
 	if l.chance(s.Corrupt) && len(data) > 0 {
 		c.Corrupted++
-		for range 1 + l.rng.Uint32N(3) {
-			data[l.rng.Uint32N(uint32(len(data)))] ^= 1 << l.rng.Uint32N(8)
+		var first uint32
+		for i, n := uint32(0), 1+l.rng.Uint32N(3); i < n; i++ {
+			at := l.rng.Uint32N(uint32(len(data)))*8 + l.rng.Uint32N(8)
+			if i == 0 {
+				first = at
+			} else if n == 2 && at == first {
+				break // or the datagram would be whole again
+			}
+			data[at/8] ^= 1 << (at % 8)
 		}
 	}
 	due := leaves + l.delay()
