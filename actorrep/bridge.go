@@ -1,9 +1,11 @@
 package actorrep
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
@@ -15,6 +17,9 @@ func init() {
 	}
 	bridge.SetRelevancyIndex = func(a Actor, i int) { a.base().relevancyIndex = int32(i) }
 	bridge.BeforeValues = func(w *World, f func(a Actor)) { w.before = append(w.before, f) }
+	bridge.WasSet = func(w *World, offset uintptr) bool {
+		return slices.ContainsFunc(w.client.ours, func(u *layout.Unit) bool { return u.Holds(offset) })
+	}
 	bridge.Classes = func(w *World) (list []bridge.Class) {
 		for _, c := range w.classes {
 			out := bridge.Class{Name: c.name, Layout: c.layout}

@@ -56,6 +56,7 @@ type client struct {
 	orphaned  []*Base                   // gone, with components that look for a parent; see settleOrphans
 	referring []*Base                   // with references that have notifies; see refer
 	refs      []netguid.GUID            // for the references of a field
+	ours      []*layout.Unit            // of those in set, when the world tells before it sets values
 	missed    map[netguid.GUID]struct{} // actors that have disappeared since missReferences
 	tidyAt    int                       // its length from which on those that are over are dropped first
 	follows   *World                    // of the server that the player leaves

@@ -222,7 +222,7 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask) error {
 
 // tellBefore announces that the actor's values are about to be set.
 func (m *mirror) tellBefore() {
-	m.world.client.set = 0
+	m.world.client.set, m.world.client.ours = 0, m.world.client.ours[:0]
 	if m.b != nil && m.b.world == m.world {
 		m.world.tellBefore(m.b)
 	}
@@ -265,6 +265,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		m.group(r, i)
 		return
 	}
+	m.sets(own)
 	field := own.Field
 	n := m.class.local.notify[field]
 	remember := (n.method.IsValid() || n.fast) && !m.noted(field)
@@ -314,6 +315,7 @@ func (m *mirror) group(r *bitio.Reader, i int) {
 		return m.class.local.notify[own.Field].method.IsValid() && !m.noted(own.Field)
 	}
 	m.class.units.ReadGroup(r, i, m.b.class.layout.Object(m.b.ptr), func(own *layout.Unit) {
+		m.sets(own)
 		if old = (reflect.Value{}); told(own) && m.class.local.notify[own.Field].withOld {
 			old = m.copyField(own.Field)
 		}
@@ -325,6 +327,13 @@ func (m *mirror) group(r *bitio.Reader, i int) {
 			m.clamped(own)
 		}
 	})
+}
+
+// sets notes a unit of ours that is set, for those who are told before.
+func (m *mirror) sets(own *layout.Unit) {
+	if len(m.world.before) > 0 {
+		m.world.client.ours = append(m.world.client.ours, own)
+	}
 }
 
 // noted reports whether a field's notify is due already.

@@ -23,6 +23,7 @@ type Type struct {
 	Index  uint32
 	// Accept returns the handler of a channel that the peer opened. It is called before the first bunch is delivered.
 	// When it is nil or returns nil, everything that arrives on the channel is ignored, and Counters.NoHandler counts the channel.
+	// It is called, too, while this end's close of the connection hasn't reached the peer yet.
 	Accept func(ch *Channel) Handler
 }
 
@@ -156,8 +157,14 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
+	if n := f.singleBits(); n < minSingle {
+		return fmt.Errorf("%w: packets of %d bytes with %d HandlerBits have no room for a bunch with the longest of the Types' names", ErrConfig, f.Protocol.PacketBytes(), f.Protocol.HandlerBits)
+	}
 	return nil
 }
+
+// minSingle is the bits of a payload that one bunch has room for at least.
+const minSingle = 128
 
 // maxReliableBuffer is the largest buffer for which the wire's sequences are unambiguous.
 func (c *Config) maxReliableBuffer() int { return min(largestRing, c.Protocol.Sequences().Size()/2) }

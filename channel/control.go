@@ -24,10 +24,16 @@ func (ch *Channel) mustQueue(bits int) bool {
 }
 
 func (ch *Channel) enqueue(out *bunch.Out) error {
-	t, r := ch.table, ch.needRare()
+	t := ch.table
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
-	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, bufferSize(n)+queuedCost, 0) {
+	cost := t.queuedCost(bits)
+	if t.parts(bits) > 1 && !t.fitsOut(0, cost, 0) { // it is the game's that is large, and not the peer that acks nothing
+		t.Counters.ReliableFull++
+		return errMemoryFull
+	}
+	r := ch.needRare()
+	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, cost, 0) {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
@@ -36,10 +42,15 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	r.queue = append(r.queue, q)
 	t.calm = false
 	t.unacked++
-	r.keptSent += int32(bufferSize(n) + queuedCost)
-	t.heldOut += bufferSize(n) + queuedCost
+	r.keptSent += int32(cost)
+	t.heldOut += cost
 	t.Counters.QueuedControl++
 	return nil
+}
+
+// queuedCost is what a payload counts while it waits: also what its bunches will, so that there is room for them when it is their turn.
+func (t *Table) queuedCost(bits int) int {
+	return bufferSize((bits+7)/8) + queuedCost + t.parts(bits)*(outCost+1<<minClass)
 }
 
 // tickControl drains the queue as far as there is room and repeats an open that nobody acks.
@@ -51,17 +62,18 @@ func (ch *Channel) tickControl(now time.Duration) {
 	n := 0
 	for n < len(r.queue) && ch.openAcked && !ch.Closing() {
 		q := r.queue[n]
-		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut || !t.fitsOut(0, len(q.data), parts) {
+		if ch.out.len()+t.parts(q.bits) > t.maxOut {
 			break
 		}
+		cost := t.queuedCost(q.bits)
+		t.heldOut -= cost
 		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge, HasPackageMapExports: q.exports, HasMustBeMappedGUIDs: q.mapped,
 			ReplicationPaused: q.paused}, false, 0); err != nil {
+			t.heldOut += cost
 			break
 		}
 		t.unacked--
-		cost := bufferSize(len(q.data)) + queuedCost
 		r.keptSent -= int32(cost)
-		t.heldOut -= cost
 		t.cfg.Pool.Put(q.data)
 		n++
 	}

@@ -23,6 +23,8 @@ type finishing struct {
 	left []*Channel
 	done []*Channel // of Answerers that have nothing left
 	now  *Channel   // its Finish is running
+	// answers is the reliable bunches that Answerers have sent since nothing is left: while more aren't acked, some of what was to be sent isn't.
+	answers int
 }
 
 // Shut makes every later SendBunch, Close and Open return ErrClosed. What was sent before continues, and so do Finishers:
@@ -60,11 +62,16 @@ func (m *Machine) Finish() bool {
 		first := f.left[0]
 		f.left = append(slices.Delete(f.left, 0, 1), first)
 	}
-	if len(f.left) > 0 || t.closeRefused() { // otherwise a peer that goes on would hold up the end
+	if len(f.left) > 0 {
+		f.answers = 0
+	}
+	if len(f.left) > 0 || t.unacked > f.answers && !t.closeSent() || t.closeRefused() { // otherwise a peer that goes on would hold up the end
+		before := t.unacked
 		f.done = t.ask(f.done, func(ch *Channel) bool {
 			ch.handler.(Answerer).Answer(ch)
 			return false
 		})
+		f.answers += t.unacked - before
 	}
 	return len(f.left) == 0
 }

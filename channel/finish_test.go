@@ -157,17 +157,17 @@ func TestAnswerersGoOn(t *testing.T) {
 	answers(1, 1, 0)
 	require.False(t, s.m.Finish())
 	answers(2, 2, 0)
-	require.True(t, s.m.Finish())
-	answers(2, 2, 0)
+	require.True(t, s.m.Finish(), "what was sent isn't acked")
+	answers(3, 3, 1)
 	_, err := chs[0].SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
 	require.ErrorIs(t, err, ErrClosed, "only in Answer")
-	require.True(t, s.m.Finish(), "there is no channel 0")
-	answers(2, 2, 0)
 	s.ackFrom(4)
+	require.True(t, s.m.Finish(), "there is no channel 0")
+	answers(3, 3, 1)
 	require.NoError(t, s.m.CloseControl())
 	for lost := range 3 {
 		require.True(t, s.m.Finish(), "lost %d times", lost)
-		n := 2 + max(0, lost-1)
+		n := 3 + max(0, lost-1)
 		answers(n, n, n-2)
 		i := len(s.sent) - 1
 		for ; s.sent[i].ch.Index() != 0; i-- {
@@ -178,7 +178,7 @@ func TestAnswerersGoOn(t *testing.T) {
 	}
 	chs[1].closing = true
 	require.True(t, s.m.Finish())
-	answers(4, 3, 2)
+	answers(5, 4, 3)
 }
 
 // TestAnswersBesideAnOpenControl: an open channel 0 of which much was lost is no close that is refused.
@@ -194,8 +194,37 @@ func TestAnswersBesideAnOpenControl(t *testing.T) {
 		s.m.Pump()
 	}
 	s.m.Shut()
+	s.table.finishers().answers = 2 // as many as aren't acked
 	require.True(t, s.m.Finish())
 	require.Zero(t, a.answers)
+}
+
+// TestAnswersWhileAnythingIsUnacked: who has nothing left answers while what was to be sent isn't acked, and then no more, so that a peer that goes on doesn't hold up the end.
+func TestAnswersWhileAnythingIsUnacked(t *testing.T) {
+	s := newStub(t, false, nil)
+	a := &answerer{finisher: finisher{t: t}}
+	ch, err := s.table.Open(stubGame, a)
+	require.NoError(t, err)
+	s.send(s.open(bunch.Control), 1)
+	for range 3 {
+		s.send(ch, 1)
+	}
+	s.m.Shut()
+	for i := range 5 {
+		require.True(t, s.m.Finish())
+		require.Equal(t, i+1, a.answers)
+	}
+	for i := range 4 {
+		s.ack(i)
+	}
+	for range 3 {
+		require.True(t, s.m.Finish())
+		require.Equal(t, 5, a.answers, "only answers aren't acked")
+		require.False(t, s.m.Drained())
+	}
+	s.ackFrom(4)
+	require.True(t, s.m.Drained())
+	require.Equal(t, 5, a.answers)
 }
 
 // TestDrained: all is sent and acked, or while only the control channel may send, what it has sent.
@@ -392,4 +421,38 @@ func TestWhatOpensMeanwhileHoldsNothingUp(t *testing.T) {
 	require.True(t, s.m.Finish())
 	require.Len(t, g.answered, 50)
 	require.NoError(t, g.answered[49])
+}
+
+// leaver is a finisher that never sends, and notes NumOutRec as its channel is closed.
+type leaver struct {
+	Nop
+	counts *[]int
+}
+
+func (*leaver) Finish(*Channel) (done bool) { return false }
+
+func (l *leaver) Closed(ch *Channel, _ CloseReason) { *l.counts = append(*l.counts, ch.NumOutRec()) }
+
+// TestWhatWasNeverSentIsLeft: what Finishers have left at the end counts as one of each channel, in the list alone; that costs a channel that is closed meanwhile, and the end, no
+// look at each of the others.
+func TestWhatWasNeverSentIsLeft(t *testing.T) {
+	s := newStub(t, true, func(c *Config) {
+		noControl(c)
+		c.MaxChannels = 32767
+	})
+	var counts []int
+	const n = 10_000
+	for range n {
+		_, err := s.table.Open(stubGame, &leaver{counts: &counts})
+		require.NoError(t, err)
+	}
+	s.m.Shut()
+	require.False(t, s.m.Finish())
+	list := s.m.Undelivered()
+	require.Len(t, list, n)
+	require.Equal(t, Undelivered{Index: 2, Name: stubGame, Bunches: 1}, list[0])
+	require.Equal(t, Undelivered{Index: 2 * n, Name: stubGame, Bunches: 1}, list[n-1])
+	s.m.End()
+	require.Len(t, counts, n)
+	require.NotContains(t, counts, 1, "nothing was sent")
 }

@@ -461,7 +461,7 @@ func TestControlQueueCounts(t *testing.T) {
 	s.send(ch, 100)
 	s.send(ch, 3000) // of four parts
 	s.send(ch, 5)
-	require.Equal(t, full+128+4096+32+3*queuedCost, s.table.Held())
+	require.Equal(t, full+128+4096+32+3*queuedCost+6*(outCost+1<<minClass), s.table.Held())
 	require.Equal(t, 258, s.table.Unacked())
 	n := len(s.sent)
 	for range 3 {

@@ -363,7 +363,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	t.Counters.ChannelsClosed++
 	left := ch.undelivered()
 	if ch.index == 0 {
-		t.control += int32(left)
+		t.control += int32(left + b2i(ch.hasLeft()))
 	}
 	ch.release()
 	t.dropStale()

@@ -61,8 +61,14 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 	if t.unacked == 0 && t.finishing == nil {
 		return list
 	}
+	left := map[*Channel]int{} // to look in finishing.left for each channel would take long
+	if t.hasLeft() {
+		for _, ch := range t.finishing.left {
+			left[ch] = 1
+		}
+	}
 	for ch := range t.All {
-		if n := ch.undelivered(); n > 0 {
+		if n := ch.undelivered() + left[ch]; n > 0 {
 			list = append(list, Undelivered{Index: ch.index, Name: ch.typ.Name, Bunches: n})
 		}
 	}
@@ -74,9 +80,6 @@ func (ch *Channel) undelivered() int {
 	n := ch.unacked() - int(max(0, ch.gapEnd()-ch.out.first)) // those that fill a gap don't count
 	if ch.index == 0 && ch.closing && n > 0 {
 		n-- // the close is the last to be acked
-	}
-	if ch.hasLeft() {
-		n++
 	}
 	return n
 }
@@ -153,15 +156,18 @@ func (m *Machine) HurryControl() {
 	if ch == nil {
 		return
 	}
-	for seq := ch.out.first; seq < min(ch.out.next, ch.out.first+maxHurried); seq++ {
+	left := max(maxHurried*t.single, 8*controlReserve)
+	for seq := ch.out.first; seq < ch.out.next && left > 0; seq++ {
 		if rec := ch.out.at(seq); !rec.acked && t.outlet.HasRoom(rec.header.Bits) {
+			left -= bunch.MaxHeaderBits + rec.header.Bits
 			t.notWaiting(ch, rec)
 			t.transmit(ch, rec)
 		}
 	}
 }
 
-// maxHurried bounds what the end of a connection sends at once.
+// maxHurried bounds what the end of a connection sends at once: as much as so many bunches of the largest size, or as controlReserve where these are small. The close is the last of
+// what isn't acked, and the peer hears of it once it has all of that.
 const maxHurried = 16
 
 // Shrink gives back unused memory of queues, and of the table's own Pool, when nothing reliable was sent or received

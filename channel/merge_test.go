@@ -408,7 +408,7 @@ func TestControlDrains(t *testing.T) {
 	require.LessOrEqual(t, w.table.Held(), 2048, "the sequences of the indices alone")
 }
 
-// TestLastWordsAreBounded: sixteen bunches of the control channel at most leave at once.
+// TestLastWordsAreBounded: of the control channel 16 KiB or so leave at once, and so hundreds of small ones: the peer takes the close behind them once it has all.
 func TestLastWordsAreBounded(t *testing.T) {
 	w, _ := newWire(t, false, nil)
 	ch, _ := open(t, w, bunch.Control)
@@ -416,15 +416,15 @@ func TestLastWordsAreBounded(t *testing.T) {
 	send(t, ch, 1, true)
 	w.slow = true
 	for range 30 {
-		send(t, ch, 1, true)
+		send(t, ch, w.table.SingleBits()/8, true)
 	}
 	require.Equal(t, 30, w.table.Waiting())
 	w.m.HurryControl()
-	require.Len(t, w.sent, 17)
-	require.Equal(t, 15, w.table.Waiting(), "the one that is under way is among the sixteen")
+	require.Len(t, w.sent, 19)
+	require.Equal(t, 13, w.table.Waiting(), "besides the one that is under way seventeen left")
 	w.full = true
 	w.m.HurryControl()
-	require.Len(t, w.sent, 17)
+	require.Len(t, w.sent, 19)
 	w.full, w.slow = false, false
 	w.m.Pump()
 	require.Zero(t, w.table.Waiting())
@@ -432,6 +432,15 @@ func TestLastWordsAreBounded(t *testing.T) {
 	none, _ := newWire(t, false, nil)
 	none.m.HurryControl()
 	require.Empty(t, none.sent)
+
+	small, _ := newWire(t, false, nil)
+	ch, _ = open(t, small, bunch.Control)
+	small.slow = true
+	for range 300 {
+		send(t, ch, 10, true)
+	}
+	small.m.HurryControl()
+	require.Zero(t, small.table.Waiting())
 }
 
 // TestUndelivered: what is listed of each channel, without the close of the connection and what fills gaps.

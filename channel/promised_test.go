@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,21 @@ func TestSettingsAtTheirEnds(t *testing.T) {
 			}
 			require.ErrorIs(t, err, ErrConfig, "%s %d", c.name, n)
 			require.ErrorContains(t, err, fmt.Sprintf("must be from %d to %d", c.least, c.most), c.name)
+		}
+	}
+}
+
+// TestNamesLeaveRoom: Types whose longest name, with the handlers' bits, leaves a bunch no room in the smallest packets are refused when they are given.
+func TestNamesLeaveRoom(t *testing.T) {
+	for _, c := range []struct {
+		packet, handlers, chars int
+		fits                    bool
+	}{{256, 1024, 64, false}, {300, 1024, 64, false}, {256, 1024, 1, true}, {256, 7, 64, true}, {576, 1024, 64, true}} {
+		cfg := Config{Protocol: bunch.Protocol{MaxPacket: c.packet, HandlerBits: c.handlers}, Types: []Type{{Name: bunch.Name{Text: strings.Repeat("ж", c.chars)}}}}
+		err := cfg.Validate()
+		require.Equal(t, c.fits, err == nil, "%+v: %v", c, err)
+		if !c.fits {
+			require.ErrorIs(t, err, ErrConfig)
 		}
 	}
 }

@@ -551,6 +551,54 @@ func TestControlQueuesLarge(t *testing.T) {
 	}
 }
 
+// TestControlQueueIsSent: a payload of several parts that channel 0 queued is sent once all before it is acked, however little memory there is.
+func TestControlQueueIsSent(t *testing.T) {
+	ran := 0
+	for _, mem := range []int{256 << 10, 300 << 10, 1 << 20} {
+		for _, buffer := range []int{64, 128, 256} {
+			for size := 5_000; size <= 65_000; size += 5_000 {
+				for n := 1; n <= 4; n++ {
+					w, _ := newWire(t, false, func(c *channel.Config) { c.MaxMemory, c.ReliableBuffer = mem, buffer })
+					ch, _ := open(t, w, bunch.Control)
+					for range 20 {
+						send(t, ch, 1, true)
+					}
+					taken := 0
+					for range n {
+						if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true}); err == nil {
+							taken++
+						}
+					}
+					require.NoError(t, w.err)
+					for acked, round := 0, 0; round < 300; round++ {
+						for ; acked < len(w.sent); acked++ {
+							w.acked(ch, w.sent[acked].seq, w.sent[acked].id)
+						}
+						w.m.Tick(time.Duration(round) * time.Second)
+					}
+					require.Zero(t, w.table.Unacked(), "MaxMemory %d, ReliableBuffer %d, %d payloads of %d bytes", mem, buffer, n, size)
+					ran += taken
+				}
+			}
+		}
+	}
+	require.Greater(t, ran, 500)
+}
+
+// TestLargeOnControlIsRefused: a payload of several parts that memory has no room for now is refused on channel 0, too, and ends no connection: it isn't the peer's fault.
+func TestLargeOnControlIsRefused(t *testing.T) {
+	for _, name := range []bunch.Name{bunch.Control, game} {
+		w, _ := newWire(t, false, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+		ch, _ := open(t, w, name)
+		for ch.Room() > 40 {
+			send(t, ch, 1, true)
+		}
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 60_000), Reliable: true})
+		require.ErrorIs(t, err, channel.ErrReliableFull)
+		require.NoError(t, w.err)
+	}
+}
+
 // TestControlQueueKeepsFlags: what waited for room on the control channel goes with the flags that it was given.
 func TestControlQueueKeepsFlags(t *testing.T) {
 	for _, out := range []bunch.Out{{HasPackageMapExports: true}, {HasMustBeMappedGUIDs: true}, {ReplicationPaused: true}} {
@@ -623,6 +671,28 @@ func TestWhatAPeersCloseCutsOff(t *testing.T) {
 	require.Equal(t, []int{9, 8, 9}, counts, "the connection ends meanwhile")
 	for _, ch := range channels {
 		require.Zero(t, ch.NumOutRec())
+	}
+}
+
+// TestRangeOfWhatWaits: the packets of a payload in parts are told once all have left, and none where some wait: acks of the others mustn't be taken for the whole payload's.
+func TestRangeOfWhatWaits(t *testing.T) {
+	for _, reliable := range []bool{false, true} {
+		for _, most := range []int{1, 5, 19, 100} {
+			w, _ := newWire(t, false, nil)
+			ch, _ := open(t, w, game)
+			send(t, ch, 1, true)
+			w.acked(ch, w.sent[0].seq, w.sent[0].id)
+			w.most = most
+			r, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 18_500), Reliable: reliable}) // 20 parts
+			require.NoError(t, err)
+			if most < 20 {
+				require.Len(t, w.sent, 1+most)
+				require.Equal(t, channel.PacketRange{First: bunch.NoPacket, Last: bunch.NoPacket}, r)
+				continue
+			}
+			require.Len(t, w.sent, 21)
+			require.Equal(t, channel.PacketRange{First: w.sent[1].id, Last: w.sent[20].id}, r)
+		}
 	}
 }
 

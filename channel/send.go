@@ -20,7 +20,8 @@ type lastBunch struct {
 }
 
 // PacketRange is the packets that a bunch was sent in: several when it was split. Both are bunch.NoPacket while a
-// reliable bunch waits for the packet window or the rate controller; or, where a handler sends it amid a receive tick that comes more than 150 ms after
+// reliable bunch, or a part of it, waits for the packet window or the rate controller, and so for an unreliable one that is made reliable as it is
+// large (Config.PartialReliableThreshold); or, where a handler sends it amid a receive tick that comes more than 150 ms after
 // the last, for the end of that. Where a reliable one is split, an id between them may be one that no packet
 // had, whose fate nobody is told (netconn.Config.Secret); and what is lost is sent again in other packets.
 type PacketRange struct{ First, Last int64 }
@@ -293,7 +294,7 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 
 // split sends h in two parts or more.
 func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
-	r := noPackets
+	r, waits := noPackets, false
 	whole, part := *h, ch.table.partBytes()
 	if t := ch.table; h.Reliable && ch.index != 0 && ch.fresh == 0 && (t.line.len() > 0 || !t.begin(ch, (h.Bits+7)/8, ch.out.next+int64(parts))) {
 		ch.inLine = true
@@ -312,6 +313,10 @@ func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, 
 			return r, err
 		}
 		r.add(id)
+		waits = waits || id == bunch.NoPacket
+	}
+	if waits { // whoever hears that those which left have arrived must not take it for the whole payload
+		return noPackets, nil
 	}
 	return r, nil
 }

@@ -276,3 +276,51 @@ func TestFinishersNearTheEnd(t *testing.T) {
 	c.now--
 	require.True(t, c.IsNetReady())
 }
+
+// TestLastWordsBehindOthersOfControl: an end that ends at once, or whose close nobody has acked until LingerTimeout, tells its peer, though dozens of bunches of channel 0 aren't acked.
+func TestLastWordsBehindOthersOfControl(t *testing.T) {
+	for _, bunches := range []int{1, 16, 17, 40, 200} {
+		for _, dark := range []bool{false, true} {
+			l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) { c.LingerTimeout = 2 * time.Second })
+			ctl := l.control()
+			l.run(time.Second, nil)
+			for range bunches {
+				_, err := ctl.SendBunch(&bunch.Out{Data: make([]byte, min(300, 8000/bunches)), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+			if dark {
+				l.dark[0] = true
+				l.conns[0].Close(l.now, "bye")
+				l.run(1990*time.Millisecond, nil)
+				l.dark[0] = false
+			} else {
+				l.conns[0].Abort(l.now, "bye")
+			}
+			for end := l.now + time.Second; l.now < end; {
+				l.step(nil)
+			}
+			require.NotNil(t, l.res[1], "%d bunches, dark %v", bunches, dark)
+			require.Equal(t, ClosedByPeer, l.res[1].Code)
+		}
+	}
+}
+
+// TestLongWordsInSmallPackets: so does one behind a payload of as much as a reason of the driver's, wherever that takes dozens of packets.
+func TestLongWordsInSmallPackets(t *testing.T) {
+	for _, size := range []int{256, 400, 1024} {
+		l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) {
+			c.Protocol = Bunchnet()
+			c.Protocol.Bunch.MaxPacket = size
+		})
+		ctl := l.control()
+		l.run(time.Second, nil)
+		_, err := ctl.SendBunch(&bunch.Out{Data: make([]byte, 8200), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+		l.conns[0].Abort(l.now, "bye")
+		for end := l.now + time.Second; l.now < end; {
+			l.step(nil)
+		}
+		require.NotNil(t, l.res[1], "packets of %d bytes", size)
+		require.Equal(t, ClosedByPeer, l.res[1].Code)
+	}
+}

@@ -57,6 +57,16 @@ func (u *Unit) load(obj unsafe.Pointer, v []uint64) (differs bool) {
 	return all != 0
 }
 
+// Holds reports whether the number at an offset of the struct is one of the unit's.
+func (u *Unit) Holds(offset uintptr) bool {
+	for _, at := range u.offsets[:max(u.N, 1)] {
+		if offset >= at && offset < at+u.size {
+			return true
+		}
+	}
+	return false
+}
+
 func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
 	if u.size == 4 {
 		return float64(*(*float32)(p))

@@ -404,11 +404,9 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 		return
 	}
 	delete(c.byActor, p.actor)
-	if p.base.IsOwned() || p.base.Role() == actorrep.Authority {
-		p.old = 0 // he keeps it, or it is torn off: what he alone wasn't sent isn't sent again
-	}
 	for i := range c.state {
-		if (p.came|p.old)&(1<<i) != 0 && p.base.World() == c.world {
+		again := p.base.Role() != actorrep.Authority && (c.state[i].owners || !p.base.IsOwned()) // the server sends it, unless it was torn off, or is for others than its owner
+		if (p.came&(1<<i) != 0 || again && p.old&(1<<i) != 0) && p.base.World() == c.world {
 			c.state[i].Store(p.at, p.shadow[i])
 		}
 	}

@@ -232,18 +232,8 @@ func (g *Group) beforeValues(a actorrep.Actor) {
 		g.end(m) // these are values that its player doesn't get
 	default:
 		m.kind.state.loadTo(m.at, m.shown)
-		for i := range m.kind.state {
-			m.kind.state[i].Store(m.at, m.unset(i))
-		}
+		m.kind.state.storeFrom(m.at, m.shadow)
 	}
-}
-
-// unset is what a number has before a record: what the server has sent, or for the player's own another value, so that what a record sets is known, also when it is the same as before.
-func (m *member) unset(i int) uint64 {
-	if m.own {
-		return m.shadow[i] ^ 1
-	}
-	return m.shadow[i]
 }
 
 // values stores the server's new values, and shows the prediction in the fields again.
@@ -254,7 +244,7 @@ func (g *Group) values(a actorrep.Actor) {
 	}
 	for i := range m.kind.state {
 		n := &m.kind.state[i]
-		if v := n.Load(m.at); v != m.unset(i) {
+		if v := n.Load(m.at); v != m.shadow[i] || m.own && wasSet(g.world, n.Offset) {
 			m.shadow[i] = v
 			m.came |= 1 << i
 		}

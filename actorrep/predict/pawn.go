@@ -33,7 +33,7 @@ type pawn[A Mover[I], I any] struct {
 	heard     time.Duration // time of the last moves
 	apart     time.Duration // how far the game's time is from the connection's
 	ticked    time.Duration // the game's time of the last Tick
-	last      snapshot      // the fields after the last simulation; a difference was made by the game. On a client: what a record is compared with
+	last      snapshot      // the fields after the last simulation; a difference was made by the game
 
 	// In a group.
 	moved  bool // in the current tick
@@ -338,11 +338,9 @@ func (c *Class[A, I]) beforeValues(a actorrep.Actor) {
 		return
 	}
 	c.state.load(p.at, &p.shown)
-	p.last = p.shown
 	for i := range c.state {
 		if (p.came|p.old)&(1<<i) != 0 {
 			c.state[i].Store(p.at, p.shadow[i])
-			p.last[i] = p.shadow[i]
 		}
 	}
 }
@@ -354,8 +352,8 @@ func (c *Class[A, I]) values(a actorrep.Actor) {
 		return
 	}
 	for i := range c.state {
-		if v := c.state[i].Load(p.at); c.state[i].sent && v != p.last[i] {
-			p.shadow[i] = v
+		if c.state[i].sent && wasSet(c.world, c.state[i].Offset) {
+			p.shadow[i] = c.state[i].Load(p.at)
 			p.came |= 1 << i
 			continue // its notify sees it
 		}

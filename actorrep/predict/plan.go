@@ -28,6 +28,7 @@ type number struct {
 	smooth    bool
 	turn      bool // an angle in degrees
 	sent      bool // it has a net tag
+	owners    bool // its owner is sent it when he doesn't play
 }
 
 // snapshot is the predicted numbers of an actor, by the order of its plan, each as its bits in memory.
@@ -59,8 +60,9 @@ func stateOf(t reflect.Type) (p plan, err error) {
 			return nil, fmt.Errorf("%w: %s: the predict tag has the option %q; there is smooth", ErrClass, f.Name, options)
 		}
 		for _, known := range l.Fields {
-			from.sent = from.sent || slices.Equal(known.Index, f.Index)
-			if slices.Equal(known.Index, f.Index) && known.Mask&owners != 0 {
+			same := slices.Equal(known.Index, f.Index)
+			from.sent, from.owners = from.sent || same, from.owners || same && known.Mask&l.Allowed(layout.Owner) != 0
+			if same && known.Mask&owners != 0 {
 				return nil, fmt.Errorf("%w: %s is sent to its player too, over what is predicted; give its net tag the condition simulated or skipowner", ErrClass, f.Name)
 			}
 		}

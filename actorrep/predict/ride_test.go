@@ -252,3 +252,86 @@ func TestStunnedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestStunnedInALongLoss: who owns an actor, and plays it no more, has what owners are sent, also when that comes before the word that he was to play.
+func TestStunnedInALongLoss(t *testing.T) {
+	for seed := range uint64(200) {
+		classes, r, step := ride(t, seed, false, netsim.Settings{LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 30}, predict.Config[*locker, keys]{Input: func(*locker) keys { return keys{X: 1} }})
+		x := &locker{}
+		require.NoError(t, r.Server.Spawn(x))
+		for range 40 {
+			step()
+		}
+		require.NoError(t, classes[r.Server].Possess(x, r.Lines[0].Peer, r.Now))
+		for range 1 + seed%12 {
+			step()
+		}
+		x.SetAutonomous(false)
+		for range 300 {
+			step()
+		}
+		for y := range r.Lines[0].World.All {
+			require.InDelta(t, x.X, y.(*locker).X, 0.02, "seed %d", seed)
+		}
+	}
+}
+
+// lamp is lit and put out, by its player and by the server's game. How bright it is is one of two as well.
+type lamp struct {
+	actorrep.Base
+	Lit    bool  `net:"simulated" predict:""`
+	Open   bool  `net:"skipowner" predict:""`
+	Bright int32 `net:"skipowner" predict:""`
+	Turned int16 `net:"simulated" predict:""`
+}
+
+func (l *lamp) Simulate(in keys, dt time.Duration) {
+	if l.Turned = int16(in.X); in.Look > 0 {
+		l.Lit, l.Open, l.Bright = !l.Lit, !l.Open, l.Bright^1
+	}
+}
+
+// TestFlipsAfterARide: what has few values is often what its player's client shows, or the one that it doesn't, when it comes before the word that he plays no more. It is the server's in the end.
+func TestFlipsAfterARide(t *testing.T) {
+	for seed := range uint64(200) {
+		grouped := seed%2 == 1
+		var in keys
+		classes, r, step := ride(t, seed, grouped, netsim.Settings{LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 20}, predict.Config[*lamp, keys]{Input: func(*lamp) keys { return in }})
+		x, c := &lamp{}, classes[r.Server]
+		flip := func() {
+			in = keys{X: int8(r.Rand.IntN(3) - 1)}
+			if r.Rand.IntN(7) == 0 {
+				in.Look = 1
+			}
+			if r.Rand.IntN(10) == 0 {
+				x.Lit, x.Open, x.Bright = !x.Lit, !x.Open, x.Bright^1
+			}
+			step()
+		}
+		require.NoError(t, r.Server.Spawn(x))
+		for range 40 {
+			step()
+		}
+		for range 2 {
+			require.NoError(t, c.Possess(x, r.Lines[0].Peer, r.Now))
+			for range 20 + r.Rand.IntN(60) {
+				flip()
+			}
+			if grouped {
+				c.Leave(x)
+			} else {
+				c.Unpossess(x)
+			}
+			for range r.Rand.IntN(40) {
+				flip()
+			}
+		}
+		for range 200 {
+			step()
+		}
+		for y := range r.Lines[0].World.All {
+			h := y.(*lamp)
+			require.Equal(t, []any{x.Lit, x.Open, x.Bright, x.Turned}, []any{h.Lit, h.Open, h.Bright, h.Turned}, "seed %d", seed)
+		}
+	}
+}

@@ -121,7 +121,7 @@ func (a *Attached) sent(err error) error {
 	case !errors.Is(err, ErrFull):
 	case a.ch == nil:
 		return fmt.Errorf("%w: the queue has no channel; give it to Table.Open, or return it from Accept", err)
-	case a.Counters.Sent == 0 && a.ch.OpenAcked():
+	case !a.ticked && a.ch.OpenAcked():
 		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick", err)
 	}
 	return err

@@ -93,7 +93,7 @@ var (
 )
 
 // errNotTaken is ErrFull when no ack makes room: all that the peer has room for is acked.
-var errNotTaken = fmt.Errorf("%w: the peer has a Window of messages that its game didn't take; does it call Receive?", ErrFull)
+var errNotTaken = fmt.Errorf("%w: the peer has a Window of messages, and hasn't said yet that its game took some, as for a round trip where Window is small; does it call Receive?", ErrFull)
 
 // errInVain is ErrFull when packets with messages were lost one after another: mostly the peer refuses them.
 var errInVain = fmt.Errorf("%w: nothing arrives; the peer may have no memory for more, as its game doesn't call Receive", ErrFull)

@@ -38,7 +38,8 @@ type Config struct {
 
 	// Joined is called when a connection is ready. On a server that is after the client's login. On a client it is after
 	// the server's welcome, or after its own call of Conn.Join. Without a login it is after the handshake.
-	// Server.Admitted and Client.Entered are called right after it.
+	// Server.Admitted and Client.Entered are called right after it. Who closes c in it refuses the peer: what that sends on channels that it opens until it hears of the
+	// close is acked and ignored, and no Accept of Channels is called. Better refuse it in Authorize, or in Accepted: in Joined a client has joined at its own end.
 	Joined func(c *Conn)
 	// Closed is called once for each connection that has ended, joined or not. On a client whose dial failed before
 	// there was a connection, c is nil. When Close ends a dial before there was one, nothing is called; see Done.

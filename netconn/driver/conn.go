@@ -35,12 +35,14 @@ type Conn struct {
 	joined   bool
 	joinedAt time.Duration
 	// refusal is why the login was refused, at either end. On a server it may be set from the beginning.
-	refusal   error
-	loginLate bool // the login took longer than LoginTimeout
-	leaves    bool // it existed when the driver was shut down
-	displaced bool // another client, or the same anew, has connected from its address: it hasn't left by itself
-	parted    bool // it had ended in a tick, at partedAt; see parts
-	partedAt  time.Duration
+	refusal error
+	// refusedInJoined: the game closed it in Joined, so that its Accepts aren't called.
+	refusedInJoined bool
+	loginLate       bool // the login took longer than LoginTimeout
+	leaves          bool // it existed when the driver was shut down
+	displaced       bool // another client, or the same anew, has connected from its address: it hasn't left by itself
+	parted          bool // it had ended in a tick, at partedAt; see parts
+	partedAt        time.Duration
 
 	spare spare
 
@@ -308,6 +310,7 @@ func (c *Conn) join() bool {
 	c.tell(slog.LevelInfo, "connection joined")
 	if c.driver.cfg.Joined != nil {
 		c.driver.cfg.Joined(c)
+		c.refusedInJoined = c.Closing()
 	}
 	return !c.Closed()
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -115,6 +116,46 @@ func TestDialOverAVerySlowPath(t *testing.T) {
 					require.Nil(t, c.result, "%s, %v bit/s, seed %d: %v", name, bits, seed, c.result)
 					return c.joined
 				})
+			}
+		}
+	}
+}
+
+// TestRefusedInJoined: a server whose Joined closes the connection isn't asked to accept channels of who it has refused, though the client has joined at its own end and sends at once;
+// the client learns why, and what the server sent before arrives.
+func TestRefusedInJoined(t *testing.T) {
+	for name, preset := range map[string]func(Config) Config{"bunchnet": func(c Config) Config { return c }, "5.3": func(c Config) Config { return Unreal53(true, c) }} {
+		for _, loss := range []float64{0, 20} {
+			for seed := range uint64(20) {
+				server := Config{Channels: chat(nil)}
+				server.Channels[0].ServerOpen = true
+				server.Channels[0].Accept = func(*channel.Channel) channel.Handler {
+					t.Errorf("%s, loss %v, seed %d: Accept is called", name, loss, seed)
+					return nil
+				}
+				server.Joined = func(c *Conn) {
+					if name == "bunchnet" { // with Unreal's protocols both ends would open the channel of one index
+						ch, err := c.Open(chatName, &sink{})
+						require.NoError(t, err)
+						_, err = ch.SendBunch(&bunch.Out{Data: []byte("ask for pardon"), Reliable: true})
+						require.NoError(t, err)
+					}
+					c.CloseWithError(fmt.Errorf("%w: until Monday", ErrBanned))
+				}
+				w := newTown(t, seed, netsim.Settings{Lag: 25 * time.Millisecond, LagVariance: 5 * time.Millisecond, Loss: loss}, preset(server))
+				heard := &sink{}
+				client := Config{Channels: chat(heard)}
+				client.Channels[0].ServerOpen = true
+				client.Joined = func(c *Conn) {
+					ch, err := c.Open(chatName, &sink{})
+					require.NoError(t, err)
+					_, err = ch.SendBunch(&bunch.Out{Data: []byte("I bid"), Reliable: true})
+					require.NoError(t, err)
+				}
+				c := w.dial(preset(client))
+				w.until("ended", func() bool { return c.result != nil })
+				require.ErrorIs(t, c.result.Err, ErrBanned, "%v", c.result)
+				require.Equal(t, name == "bunchnet", len(heard.got) == 1, "what was sent before")
 			}
 		}
 	}

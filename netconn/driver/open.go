@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -274,12 +275,28 @@ func buffers(n int) []udp.Message {
 
 // channels is the configured types, plus the login's control channel unless the game has its own.
 func (d *Driver) channels() []channel.Type {
-	for _, t := range d.cfg.Channels {
+	types := slices.Clone(d.cfg.Channels)
+	own := false
+	for i, t := range types {
 		if t.Name == bunch.Control {
-			return d.cfg.Channels
+			own = true
+		} else if t.Accept != nil {
+			types[i].Accept = unlessRefused(t.Accept)
 		}
 	}
+	if own {
+		return types
+	}
 	d.login = true
-	ctl := channel.Type{Name: bunch.Control, ClientOpen: true, Static: true}
-	return append([]channel.Type{ctl}, d.cfg.Channels...)
+	return slices.Insert(types, 0, channel.Type{Name: bunch.Control, ClientOpen: true, Static: true})
+}
+
+// unlessRefused is a game's Accept, which isn't called for a peer that Joined has refused: what it sends until it hears of that is acked and ignored.
+func unlessRefused(accept func(*channel.Channel) channel.Handler) func(*channel.Channel) channel.Handler {
+	return func(ch *channel.Channel) channel.Handler {
+		if c := ConnOf(ch); c != nil && c.refusedInJoined {
+			return channel.Nop{}
+		}
+		return accept(ch)
+	}
 }

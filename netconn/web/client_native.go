@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
@@ -135,7 +137,14 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 	}
 	quicConf := quicConfig()
 	quicConf.KeepAlivePeriod = keepAlive
-	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: quicConf}
+	begun := func() bool { return true }
+	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: quicConf, DialAddr: func(ctx context.Context, addr string, tls *tls.Config, conf *quic.Config) (*quic.Conn, error) {
+		c, err := quic.DialAddrEarly(ctx, addr, tls, conf)
+		if err == nil { // Dial waits for the answer to its request whatever ctx is
+			begun = context.AfterFunc(ctx, func() { _ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") })
+		}
+		return c, err
+	}}
 	defer t.Close()
 	if to.Port() == "" {
 		with := *to
@@ -143,6 +152,9 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 		to = &with
 	}
 	response, session, err := t.Dial(ctx, to.String(), http.Header{})
+	if !begun() {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		if response != nil {
 			err = fmt.Errorf("%w: %s", err, response.Status)

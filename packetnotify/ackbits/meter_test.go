@@ -18,6 +18,16 @@ func TestRoundTripsAreSmoothed(t *testing.T) {
 	}
 }
 
+// TestNoRoundTripBelowZero: one in which the clock was set back is no sample.
+func TestNoRoundTripBelowZero(t *testing.T) {
+	m := meter{weight: 0.5}
+	m.roundTrip(-time.Second)
+	require.False(t, m.sampled)
+	m.roundTrip(time.Second)
+	m.roundTrip(-time.Hour)
+	require.Equal(t, [3]time.Duration{time.Second, 0, time.Second}, [3]time.Duration{m.rtt, m.jitter, m.minRTT})
+}
+
 // TestRatesBeginWithTheFirstCall: time before it isn't counted, and a clock that goes back closes no interval.
 func TestRatesBeginWithTheFirstCall(t *testing.T) {
 	m := meter{weight: 0.5, sent: 1250} // 100 kbit/s for an interval

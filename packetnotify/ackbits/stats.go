@@ -51,6 +51,9 @@ type meter struct {
 }
 
 func (m *meter) roundTrip(sample time.Duration) {
+	if sample < 0 {
+		return // the clock was set back meanwhile
+	}
 	if !m.sampled {
 		m.sampled, m.rtt, m.minRTT = true, sample, sample
 		return

@@ -22,6 +22,9 @@ var (
 	// BeforeValues has f called on a client right before values that came for an actor are set: what shows something else in the actor's
 	// fields puts the server's values back.
 	BeforeValues any // func(w *actorrep.World, f func(a actorrep.Actor))
+	// WasSet reports, in a function of World.OnValues of a client's world with BeforeValues, whether what came has set the number at an offset of the actor's struct,
+	// also to what it was.
+	WasSet any // func(w *actorrep.World, offset uintptr) bool
 	// Report gives an error to a world's Config.Failed.
 	Report any // func(w *actorrep.World, err error)
 	// Watch gives an error to a world's Config.Failed, once, when due was true in all Steps of a second, 30 at least: the game has forgotten

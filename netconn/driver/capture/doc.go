@@ -41,7 +41,7 @@
 //
 //	19 bytes   "bunchnet capture 1\n"
 //	bytes      local address                                  "bytes" is a packed length and that many bytes
-//	packed     batch size of the socket
+//	packed     batch size of the socket; 8192 more if it sends datagrams whole (udp.SendsWhole)
 //	packed     time, nanoseconds since 1970, zigzag
 //	events
 //	  1        the clock was read: packed, zigzag, ns since the previous time

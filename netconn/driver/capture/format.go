@@ -45,6 +45,7 @@ const (
 	maxBytes    = 64 << 10 // a datagram, a call, a read of random bytes, an error's text
 	maxAddr     = 64
 	maxMessages = 1 << 12 // of a batch
+	sendsWhole  = 1 << 13 // added to the batch size of a socket that sends datagrams whole
 )
 
 // failure is the kind of a socket's error. A driver tells only these apart, and of a write only whether the socket is closed.

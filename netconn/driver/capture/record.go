@@ -71,7 +71,11 @@ func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
 	r.last = r.wall.UnixNano()
 	r.buf = append(r.buf, magic...)
 	r.addr(o.Socket.LocalAddr())
-	r.buf = binary.AppendUvarint(r.buf, uint64(min(o.Socket.BatchSize(), maxMessages)))
+	batch := uint64(min(o.Socket.BatchSize(), maxMessages))
+	if udp.SendsWhole(o.Socket) {
+		batch |= sendsWhole
+	}
+	r.buf = binary.AppendUvarint(r.buf, batch)
 	r.buf = binary.AppendVarint(r.buf, r.last)
 	r.program, err = boot(Outside{Socket: (*recordedSocket)(r), Clock: r.clock, Rand: (*recordedRand)(r)})
 	r.flush()
@@ -273,6 +277,9 @@ func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 	}
 	return n, failed.err()
 }
+
+// SendsWhole is for the function of that name: connections try larger packets as without a recording.
+func (s *recordedSocket) SendsWhole() bool { return udp.SendsWhole(s.out.Socket) }
 
 func (s *recordedSocket) BatchSize() int                    { return min(s.out.Socket.BatchSize(), maxMessages) }
 func (s *recordedSocket) LocalAddr() netip.AddrPort         { return s.out.Socket.LocalAddr() }

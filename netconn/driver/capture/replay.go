@@ -62,6 +62,7 @@ type replayer struct {
 	src    source
 	local  netip.AddrPort
 	batch  int
+	whole  bool
 	last   int64
 	peeked event // read ahead; 0 for nothing
 	sent   fnv
@@ -79,9 +80,10 @@ func open(file io.Reader) (*replayer, error) {
 		return nil, ErrFormat
 	}
 	r.local = r.src.addr()
-	r.batch = int(r.src.uvarint(maxMessages))
+	batch := int(r.src.uvarint(sendsWhole | maxMessages))
+	r.batch, r.whole = batch&^sendsWhole, batch&sendsWhole != 0
 	r.last = r.src.varint()
-	if r.src.err != nil || r.batch == 0 {
+	if r.src.err != nil || r.batch == 0 || r.batch > maxMessages {
 		return nil, fmt.Errorf("%w: its head", ErrFormat)
 	}
 	return r, nil
@@ -256,6 +258,9 @@ func (s *replayedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 	n, f := int(r.src.uvarint(maxMessages)), failure(r.src.byte())
 	return min(n, len(msgs)), f.err()
 }
+
+// SendsWhole is for the function of that name.
+func (s *replayedSocket) SendsWhole() bool { return s.whole }
 
 func (s *replayedSocket) BatchSize() int                { return s.batch }
 func (s *replayedSocket) LocalAddr() netip.AddrPort     { return s.local }

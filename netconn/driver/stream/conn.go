@@ -156,18 +156,23 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite ends this end's data. The peer reads what was written before, then io.EOF. This end may still read.
+// CloseWrite ends this end's data. The peer reads what was written before, then io.EOF. This end may still read. When it is called after
+// the connection began to close in order the peer reads ErrLost instead.
 func (c *Conn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return net.ErrClosed
 	}
-	c.fin = true
+	c.endData()
 	c.wake.Broadcast()
 	c.schedule()
 	return nil
 }
+
+// endData has the end of this end's data told, unless the connection closes in order already: a Write may have been cut short by that, which must not
+// look whole to the peer.
+func (c *Conn) endData() { c.fin = c.fin || !c.parting }
 
 // Close ends both directions and doesn't wait. What was written before still goes out while the
 // driver is ticked, also when the connection is closed in order meanwhile. What wasn't read is thrown away. The stream no
@@ -181,7 +186,8 @@ func (c *Conn) Close() error {
 	if c.closed {
 		return nil
 	}
-	c.closed, c.fin, c.stop = true, true, true
+	c.closed, c.stop = true, true
+	c.endData()
 	c.taken += uint64(c.in.n)
 	c.in.release()
 	c.readUntil.stop()

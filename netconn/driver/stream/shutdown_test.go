@@ -356,3 +356,48 @@ func TestOpenedIntoACloseGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestCutShortIsntWhole: a program that is told ErrLost as its connection closes in order, and then closes its stream or its direction, as by a defer, doesn't make what has come of its data look whole.
+func TestCutShortIsntWhole(t *testing.T) {
+	for what, end := range closing {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, Config{}, lossy, func(t *testing.T, e *ends) {
+				e.parting.Store(true)
+				var reads []net.Conn
+				wrote := make(chan error, 2)
+				for i := range 2 {
+					c, s := e.pair()
+					if what == "shutdown of the client" {
+						c, s = s, c
+					}
+					reads = append(reads, c)
+					go func() {
+						defer s.Close()
+						for {
+							if _, err := s.Write(make([]byte, 5000)); err != nil {
+								if i == 1 {
+									_ = s.(*Conn).CloseWrite()
+								}
+								wrote <- err
+								return
+							}
+						}
+					}()
+				}
+				read := make(chan error, 2)
+				for _, c := range reads {
+					go func() {
+						_, err := io.Copy(io.Discard, c)
+						read <- err
+					}()
+				}
+				time.Sleep(300 * time.Millisecond)
+				end(e)
+				for range reads {
+					require.ErrorIs(t, <-wrote, ErrLost)
+					require.ErrorIs(t, <-read, ErrLost)
+				}
+			})
+		})
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+	"github.com/bunchnet/bunchnet/netconn/internal/redirects"
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -371,9 +372,9 @@ func (e *Error) Error() string {
 }
 
 // Fetch sends req, whose headers or body say who the player is, and returns the token in the answer. It returns an
-// *Error when the service refuses. A nil client is http.DefaultClient.
+// *Error when the service refuses. A nil client is http.DefaultClient. The service can't send the request to another host, unless the client has a CheckRedirect.
 func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
-	client = cmp.Or(client, http.DefaultClient)
+	client = redirects.Bounded(client)
 	resp, err := client.Do(req)
 	if err != nil {
 		var ue *url.Error

@@ -517,3 +517,19 @@ func TestForeignPages(t *testing.T) {
 		})
 	}
 }
+
+// TestFetchGoesNowhereElse: a service that redirects can't have a player's machine ask another host, nor send it the login.
+func TestFetchGoesNowhereElse(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/reboot", http.StatusTemporaryRedirect)
+	}))
+	defer service.Close()
+	req, err := http.NewRequest(http.MethodPost, service.URL+"/token", strings.NewReader("password=secret"))
+	require.NoError(t, err)
+	_, err = Fetch(nil, req)
+	require.Error(t, err)
+	require.False(t, asked)
+}
