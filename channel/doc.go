@@ -70,5 +70,6 @@
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge
 //	channels                                  32767 (MaxChannels); Open returns ErrNoIndex
 //	bunches queued on the control channel     32768 (MaxQueuedControl), within the same half of MaxMemory; then
-//	                                          ErrControlQueueFull, and the connection ends
+//	                                          ErrControlQueueFull, and the connection ends; of a payload of several
+//	                                          parts that memory has no room for it is ErrReliableFull
 package channel

@@ -52,7 +52,7 @@ type Counters struct {
 	PacketsSent, BytesSent         uint64
 	PacketsReceived, BytesReceived uint64
 	PacketsAcked, PacketsLost      uint64 // sent by this end
-	PacketsMissed                  uint64 // sent by the peer and not received
+	PacketsMissed                  uint64 // by their sequences; the peer leaves one of some 1,300 out on purpose (Config.Secret)
 	AckOnly, KeepAlives            uint64 // sent without bunches
 	Copies                         uint64 // reliable bunches sent once more by Redundancy or probes
 	Repairs                        uint64 // repair symbols sent; see Coding

@@ -96,7 +96,8 @@ type rates struct {
 	figures   Rates
 }
 
-// Rates is a connection's bandwidth and loss over the last full second.
+// Rates is a connection's bandwidth and loss over the last full second. OutLoss is of the packets whose fate became known in it: 0 while nothing comes back. InLoss has the sequences, too, that the peer
+// leaves out on purpose (Config.Secret), one of some 1,300, and what was repeated on the way counts as received.
 type Rates struct {
 	OutBytes, InBytes, AckedBytes float64 // bytes a second
 	OutPackets, InPackets         float64 // packets a second

@@ -12,7 +12,7 @@ type Stats struct {
 	// Jitter is that of the peer's packets (Unreal's average jitter); 0 without packet info.
 	Jitter   time.Duration
 	Rates    Rates
-	LossRate float64 // share of this end's packets that were lost, 0 to 1; a moving average
+	LossRate float64 // share of this end's packets that were lost, of those whose fate is known, 0 to 1; a moving average
 	// QueuedReliable is the number of unacked reliable bunches of all channels. Waiting is how many of these wait for
 	// the packet window or the rate controller.
 	QueuedReliable, Waiting int

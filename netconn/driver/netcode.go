@@ -46,7 +46,7 @@ type Netcode struct {
 	Admit func(c netcode.ClientInfo) netcode.Admission
 	// Slots is the most clients, up to 16384. Default Config.MaxConns.
 	Slots int
-	// Token is a client's connect token, for one Dial. The servers in it are dialed, whatever Dial's address is.
+	// Token is a client's connect token, for one Dial. The servers in it are dialed, whatever Dial's address is; that must be one, with a port, all the same.
 	Token netcode.Token
 }
 

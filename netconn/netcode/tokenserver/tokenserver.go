@@ -373,6 +373,7 @@ func (e *Error) Error() string {
 
 // Fetch sends req, whose headers or body say who the player is, and returns the token in the answer. It returns an
 // *Error when the service refuses. A nil client is http.DefaultClient. The service can't send the request to another host, unless the client has a CheckRedirect.
+// It waits as long as the request's context and the client's Timeout allow.
 func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
 	client = redirects.Bounded(client)
 	resp, err := client.Do(req)
