@@ -18,7 +18,7 @@ const module = "github.com/bunchnet/bunchnet/"
 // floors is who stands on whom: a package may import those of lower floors only, but for the same-floor
 // imports named in siblings. What isn't listed is on the top floor.
 var floors = map[string]int{
-	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0, "netconn/internal/addrgroup": 0, "netconn/internal/ratelimit": 1, "netconn/internal/readwait": -1, "netconn/internal/mailbox": 1, "netconn/internal/origins": 0, "netconn/internal/refusals": 0, "netconn/internal/sealing": 0, "netconn/internal/setting": -1, "netconn/internal/slots": 0,
+	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0, "netconn/internal/addrgroup": 0, "netconn/internal/ratelimit": 1, "netconn/internal/readwait": -1, "netconn/internal/mailbox": 1, "netconn/internal/origins": 0, "netconn/internal/redirects": 0, "netconn/internal/refusals": 0, "netconn/internal/sealing": 0, "netconn/internal/setting": -1, "netconn/internal/slots": 0,
 	"history": 1, "history/ring": 1, "bunch/quantize": 1, "netconn/handler": 1, "netconn/handler/coding": 1, "netconn/congestion": 1,
 	"bunch": 2, "packetnotify": 2, "packetnotify/ackbits": 2, "netconn/handshake": 2, "netconn/netcode": 2, "netconn/salted": 2, "actorrep/netguid": 0, "actorrep/internal/wire": 1, "actorrep/internal/recording": 0, "actorrep/internal/bridge": 4,
 	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/internal/wire": 0, "channel/lockstep/internal/clock": 0, "channel/lockstep/link": 3, "channel/lockstep/rollback": 5,
