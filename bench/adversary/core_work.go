@@ -40,7 +40,7 @@ func workOfShapes(e *env) figure {
 	}
 	e.notef("small bunches: %.0f ns a byte", ordinary)
 	most := 0.0
-	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), farAhead(1024), farAhead(16384), openings, halves, gapsOfPackets, lateSymbols} {
+	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), farAhead(1024), farAhead(16384), openings, openingsAtAClose, halves, gapsOfPackets, lateSymbols} {
 		ns, err := s.perByte(e)
 		if err != nil {
 			return broken("%s: %v", s.name, err)
@@ -183,6 +183,29 @@ var openings = labor{name: "opens and closes", packets: 600, fill: func(l *liar,
 		b := l.open(indexAt(i, 40, k), dataName, []byte{1})
 		b.Close = true
 		list = append(list, b)
+	}
+	return list
+}}
+
+// unfinished never sends what it has left.
+type unfinished struct{ channel.Nop }
+
+// Finish is channel.Finisher's.
+func (unfinished) Finish(*channel.Channel) (done bool) { return false }
+
+// openingsAtAClose opens and closes channels at an end that closes, and has thousands of Finishers left.
+var openingsAtAClose = labor{name: "opens and closes while it closes", packets: 300, edit: func(c *netconn.Config) {
+	c.LingerTimeout, c.MaxChannels, c.MaxMemory = time.Hour, 32767, 64<<20
+}, fill: func(l *liar, i int) (list []lie) {
+	if i == 0 {
+		for range 10_000 {
+			_, _ = l.victim.Open(dataName, unfinished{})
+		}
+		l.victim.Close(l.now, "over")
+		l.pass(tick)
+	}
+	for k := range 80 {
+		list = append(list, lie{bunch.Header{ChIndex: uint32(2*((i*80+k)%300) + 1), Name: dataName, Open: true, Close: true}, nil}) // the victim's own are even
 	}
 	return list
 }}
