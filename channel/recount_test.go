@@ -138,7 +138,7 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 			heldOut += outCost + cap(ch.out.at(s).data)
 		}
 		for _, q := range ch.queued() {
-			heldOut += bufferSize(len(q.data)) + queuedCost
+			heldOut += t.queuedCost(q.bits)
 		}
 		unacked += ch.out.len() + len(ch.queued())
 	}
