@@ -182,7 +182,9 @@ func (v *view) setAudience() {
 		v.flush() // calls go with what was set before them
 	}
 	if v.aud&^a&(layout.Owner|layout.Autonomous) != 0 && v.state != wanted {
-		v.dirty |= allowed &^ v.allowed // its client has moved it since, as with package predict, also what is zero, and was never sent
+		again := allowed &^ v.allowed // its client has moved it since, as with package predict, also what is zero, and was never sent
+		v.dirty |= again
+		v.b.class.layout.Touch(v.b.rep.shadow, again, v.b.rep.count+1)
 	}
 	v.aud = a
 	if allowed != v.allowed {

@@ -17,7 +17,9 @@ type Handler interface {
 	// NoMerge may be several payloads in one. in is valid until it returns. It isn't called for a bunch without payload, which does no more than open or close its channel.
 	ReceivedBunch(ch *Channel, in *bunch.In)
 	// ReceivedAck says that a packet with bunches of this channel has arrived, ReceivedNak that it is lost. Each is
-	// called once for a packet, in rising order of packet ids. The channel itself sends reliable bunches again.
+	// called once for a packet, in rising order of packet ids. The channel itself sends reliable bunches again. A packet of which the peer refused one bunch,
+	// as of a channel whose open it hasn't got yet, counts as lost, and so does one more than 256 before the newest that is acked, as after a darkness of the way
+	// back alone. Their bunches may have been delivered: what a game sends again after ReceivedNak needs a number by which the peer knows it.
 	ReceivedAck(ch *Channel, packetID int64)
 	ReceivedNak(ch *Channel, packetID int64)
 	// Closed says that the channel is gone: the peer closed it, its own close is acked, or the connection has ended. In
@@ -166,7 +168,7 @@ func (ch *Channel) Name() bunch.Name { return ch.typ.Name }
 // Conn is the connection that the channel is on.
 func (ch *Channel) Conn() Conn { return ch.table.conn }
 
-// Handler is the channel's handler, and a Nop after its Closed.
+// Handler is the channel's handler, and a Nop after its Closed. It is nil where nobody has one: before the open of a channel of which later bunches have come, which Table.All yields as well, and where Accept returned nil.
 func (ch *Channel) Handler() Handler { return ch.handler }
 
 // OpenedLocally reports whether this end opened the channel. Only that end may close it.
@@ -196,7 +198,7 @@ func (ch *Channel) OutSequence() int64 { return int64(ch.table.wireSeq(ch.out.ne
 // NumInRec is the number of reliable bunches received that wait for earlier ones.
 func (ch *Channel) NumInRec() int { return ch.early() }
 
-// Room is the number of reliable bunches that may be sent now without ErrReliableFull; MaxMemory may allow fewer. A
+// Room is the number of reliable bunches that may be sent now without ErrReliableFull; MaxMemory, and what an earlier channel of its index left unacked, may allow fewer. A
 // payload above Table.SingleBits takes several: one for each SingleBits/8 bytes, rounded down, and one for the rest.
 func (ch *Channel) Room() int { return max(0, ch.table.maxOut-ch.out.len()) }
 

@@ -28,12 +28,12 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
 	cost := t.queuedCost(bits)
-	if t.parts(bits) > 1 && !t.fitsOut(0, cost, 0) { // it is the game's that is large, and not the peer that acks nothing
+	if t.parts(bits) > 1 && !t.fitsOut(0, cost, 1) { // it is the game's that is large, and not the peer that acks nothing
 		t.Counters.ReliableFull++
 		return errMemoryFull
 	}
 	r := ch.needRare()
-	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, cost, 0) {
+	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, cost, 1) { // one bunch more: that of whoever's turn it is
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
@@ -48,9 +48,13 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	return nil
 }
 
-// queuedCost is what a payload counts while it waits: also what its bunches will, so that there is room for them when it is their turn.
+// queuedCost is what a payload counts while it waits: where it has parts also what these will, so that there is room for them when it is their turn.
 func (t *Table) queuedCost(bits int) int {
-	return bufferSize((bits+7)/8) + queuedCost + t.parts(bits)*(outCost+1<<minClass)
+	n := bufferSize((bits+7)/8) + queuedCost
+	if parts := t.parts(bits); parts > 1 {
+		n += parts * (outCost + 1<<minClass)
+	}
+	return n
 }
 
 // tickControl drains the queue as far as there is room and repeats an open that nobody acks.

@@ -461,7 +461,7 @@ func TestControlQueueCounts(t *testing.T) {
 	s.send(ch, 100)
 	s.send(ch, 3000) // of four parts
 	s.send(ch, 5)
-	require.Equal(t, full+128+4096+32+3*queuedCost+6*(outCost+1<<minClass), s.table.Held())
+	require.Equal(t, full+128+4096+32+3*queuedCost+4*(outCost+1<<minClass), s.table.Held())
 	require.Equal(t, 258, s.table.Unacked())
 	n := len(s.sent)
 	for range 3 {
@@ -1402,4 +1402,28 @@ func TestClosedChannelsKeepNoHandler(t *testing.T) {
 	s.table.remove(ch, bunch.Destroyed)
 	require.Equal(t, []CloseReason{bunch.Destroyed}, s.closed)
 	require.Equal(t, Nop{}, ch.handler)
+}
+
+// TestControlQueueTakesSmallOnes: with the default MaxMemory MaxQueuedControl bounds the queue of small bunches, and not what they will count once they are sent; so they all are.
+func TestControlQueueTakesSmallOnes(t *testing.T) {
+	s := newStub(t, false, nil)
+	ch := s.open(bunch.Control)
+	s.send(ch, 1)
+	s.ack(0)
+	s.m.Tick(1)
+	for ch.Room() > 0 {
+		s.send(ch, 0)
+	}
+	for range 32768 {
+		s.send(ch, 24)
+	}
+	require.NoError(t, s.err)
+	require.Len(t, ch.queued(), 32768)
+	for acked := 1; s.table.Unacked() > 0; {
+		require.Less(t, acked, len(s.sent))
+		s.ackFrom(acked)
+		acked = len(s.sent)
+		s.m.Tick(2)
+	}
+	require.Zero(t, s.table.Held())
 }

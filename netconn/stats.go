@@ -16,7 +16,7 @@ type Stats struct {
 	// QueuedReliable is the number of unacked reliable bunches of all channels. Waiting is how many of these wait for
 	// the packet window or the rate controller.
 	QueuedReliable, Waiting int
-	PacketsInFlight         int
+	PacketsInFlight         int // those left out on purpose (Config.Secret) included
 	// SendRate is the Controller's rate in bytes a second.
 	SendRate float64
 	// PacketSize is the largest packet that this end sends now, in bytes; see Config.LargestPacket.

@@ -196,6 +196,16 @@ func (u *Unit) compareGroup(g *groupShadow, obj unsafe.Pointer, stamp int64) (di
 	return true, true
 }
 
+// Touch has all parts of the groups of m count as changed with the object's next change.
+func (l *Layout) Touch(s *Shadow, m Mask, stamp int64) {
+	for m &= l.Groups; m != 0; m &= m - 1 {
+		changed := s.blobs[l.Units[bits.TrailingZeros64(m)].blob].group.changed
+		for i := range changed {
+			changed[i] = stamp
+		}
+	}
+}
+
 // write writes the parts that changed after the object's change known; all when that is below 0.
 func (u *Unit) writeGroup(w *bitio.Writer, g *groupShadow, known int64) {
 	for from := 0; from < len(u.Parts); from += 64 {

@@ -335,3 +335,49 @@ func TestFlipsAfterARide(t *testing.T) {
 		}
 	}
 }
+
+// belt is an actor with an array that goes in parts; its player uses the fourth slot.
+type belt struct {
+	actorrep.Base
+	X     float64  `net:"q=0.01,simulated" predict:"0.01"`
+	Slots [8]uint8 `net:"simulated" predict:""`
+}
+
+func (b *belt) Simulate(in keys, dt time.Duration) {
+	if b.X += float64(in.X) * dt.Seconds(); in.Look > 0 {
+		b.Slots[3] = 9
+	}
+}
+
+// TestPartsAfterARide: who plays no more just as he uses something has the server's array again, without loss.
+func TestPartsAfterARide(t *testing.T) {
+	for seed := range uint64(60) {
+		in := keys{X: 1}
+		grouped := seed%2 == 1
+		classes, r, step := ride(t, seed, grouped, netsim.Settings{LagMin: 25 * time.Millisecond, LagMax: 25 * time.Millisecond}, predict.Config[*belt, keys]{Input: func(*belt) keys { return in }})
+		x, c := &belt{}, classes[r.Server]
+		require.NoError(t, r.Server.Spawn(x))
+		for range 40 {
+			step()
+		}
+		require.NoError(t, c.Possess(x, r.Lines[0].Peer, r.Now))
+		for range 60 {
+			step()
+		}
+		in.Look = 1
+		for range seed % 4 {
+			step()
+		}
+		if grouped {
+			c.Leave(x)
+		} else {
+			c.Unpossess(x)
+		}
+		for range 200 {
+			step()
+		}
+		for y := range r.Lines[0].World.All {
+			require.Equal(t, x.Slots, y.(*belt).Slots, "seed %d", seed)
+		}
+	}
+}

@@ -119,7 +119,7 @@ func (c *Conn) CloseWithError(why error) {
 		}
 		return // its login hasn't begun, and is refused when it does
 	}
-	c.sayAndClose(c.driver.Time(c.driver.cfg.Clock()), why)
+	c.sayAndClose(c.driver.latest, why) // and not Clock's: the game may tick by another, and what is ahead of its ticks stands still until they are there
 }
 
 func (c *Conn) sayAndClose(at time.Duration, why error) {

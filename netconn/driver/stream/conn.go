@@ -175,7 +175,8 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) endData() { c.fin = c.fin || !c.parting }
 
 // Close ends both directions and doesn't wait. What was written before still goes out while the
-// driver is ticked, also when the connection is closed in order meanwhile. What wasn't read is thrown away. The stream no
+// driver is ticked, also when the connection is closed in order meanwhile. When it is called after the connection began to close in order the peer
+// reads ErrLost behind that, not io.EOF: a Write may have been cut short. What wasn't read is thrown away. The stream no
 // longer counts against the Listener's MaxStreams.
 func (c *Conn) Close() error {
 	if c.listener != nil {
