@@ -110,7 +110,7 @@ type rare struct {
 	keptSent    int32 // bytes counted in Table.heldOut for queue, and by the handler, see HoldSent
 
 	// Used by the control channel only.
-	queue      []queued
+	queue      []bunch.Out
 	lastResend time.Duration
 }
 
@@ -149,7 +149,7 @@ func (ch *Channel) gapEnd() int64 {
 }
 
 // queued is the bunches that wait for room on the control channel.
-func (ch *Channel) queued() []queued {
+func (ch *Channel) queued() []bunch.Out {
 	if ch.rare == nil {
 		return nil
 	}

@@ -6,13 +6,6 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// queued is a bunch that waits for room on the control channel.
-type queued struct {
-	data                             []byte
-	bits                             int
-	noMerge, exports, mapped, paused bool // as in its bunch.Out
-}
-
 // controlResend is how long an unacked bunch of an unacked control channel waits
 // before it is repeated.
 const controlResend = time.Second
@@ -37,8 +30,9 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
-	q := queued{data: t.cfg.Pool.Get(n), bits: bits, noMerge: out.NoMerge, exports: out.HasPackageMapExports, mapped: out.HasMustBeMappedGUIDs, paused: out.ReplicationPaused}
-	copy(q.data, out.Data)
+	q := *out
+	q.Data, q.Bits = t.cfg.Pool.Get(n), bits
+	copy(q.Data, out.Data)
 	r.queue = append(r.queue, q)
 	t.calm = false
 	t.unacked++
@@ -65,20 +59,19 @@ func (ch *Channel) tickControl(now time.Duration) {
 	}
 	n := 0
 	for n < len(r.queue) && ch.openAcked && !ch.Closing() {
-		q := r.queue[n]
-		if ch.out.len()+t.parts(q.bits) > t.maxOut {
+		q := &r.queue[n]
+		if ch.out.len()+t.parts(q.Bits) > t.maxOut {
 			break
 		}
-		cost := t.queuedCost(q.bits)
+		cost := t.queuedCost(q.Bits)
 		t.heldOut -= cost
-		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge, HasPackageMapExports: q.exports, HasMustBeMappedGUIDs: q.mapped,
-			ReplicationPaused: q.paused}, false, 0); err != nil {
+		if _, err := ch.send(q, false, 0); err != nil {
 			t.heldOut += cost
 			break
 		}
 		t.unacked--
 		r.keptSent -= int32(cost)
-		t.cfg.Pool.Put(q.data)
+		t.cfg.Pool.Put(q.Data)
 		n++
 	}
 	if n > 0 {

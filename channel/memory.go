@@ -3,6 +3,8 @@ package channel
 import (
 	"math"
 	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch"
 )
 
 // What a peer can make this end hold is counted in bytes against Config.MaxMemory, as the allocator rounds it: half of
@@ -13,7 +15,7 @@ const (
 	noteCost    = 32                                                       // the connection's of the packet that carries it
 	channelCost = int(unsafe.Sizeof(Channel{})+unsafe.Sizeof(rare{})) + 64 // and its handler's word or two
 	earlyCost   = int(unsafe.Sizeof(early{}))
-	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
+	queuedCost  = 2 * int(unsafe.Sizeof(bunch.Out{}))
 	pageCost    = int(unsafe.Sizeof(page{}))
 	openRoom    = 4096 // counted until a channel's open is handled, for what its handler counts in Opened, when it's too late to refuse the bunch
 

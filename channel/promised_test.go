@@ -310,7 +310,7 @@ func TestControlKeepsItsQueue(t *testing.T) {
 	}{{true, true, true}, {false, false, true}, {false, true, false}} {
 		ch := &Channel{table: s.table, openAcked: c.acked, rare: new(rare)}
 		if c.queued {
-			ch.rare.queue = make([]queued, 1)
+			ch.rare.queue = make([]bunch.Out, 1)
 		}
 		ch.dropRare()
 		require.Equal(t, c.kept, ch.rare != nil, "%+v", c)

@@ -469,7 +469,7 @@ func (ch *Channel) release() {
 		p.putEarly(rec)
 	}
 	for _, q := range r.queue {
-		p.Put(q.data)
+		p.Put(q.Data)
 	}
 	ch.notJoining()
 	t.endBegun(ch)

@@ -138,7 +138,7 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 			heldOut += outCost + cap(ch.out.at(s).data)
 		}
 		for _, q := range ch.queued() {
-			heldOut += t.queuedCost(q.bits)
+			heldOut += t.queuedCost(q.Bits)
 		}
 		unacked += ch.out.len() + len(ch.queued())
 	}
@@ -243,7 +243,7 @@ func lentOnce(t *Table) bool {
 			})
 		}
 		for _, q := range ch.queued() {
-			buffer(q.data)
+			buffer(q.Data)
 		}
 		if ch.out.slots != nil {
 			ok = ok && once(&ch.out.slots[0])

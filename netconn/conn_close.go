@@ -165,7 +165,7 @@ func (c *Conn) drained() (all bool) {
 // closesControl reports whether there is a channel 0 to close, or one can be opened for it.
 func (c *Conn) closesControl() bool { return c.Channel(0) != nil || !c.cfg.Protocol.Unreal }
 
-// Abort ends the connection at once, after one last packet with a close of channel 0. After Close the result has the reason given to that.
+// Abort ends the connection at once, after last packets with a close of channel 0 and what of that channel isn't acked, some 16 KiB at most. After Close the result has the reason given to that.
 func (c *Conn) Abort(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.Closed() {
