@@ -97,10 +97,10 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 		packet:     make([]byte, 0, cfg.MaxPacket),
 	}
 	h.parts.init(&h.cfg.Config)
-	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})
 	if cfg.Resume != nil {
 		h.resume(cfg.Resume)
 	}
+	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})
 	for p := range h.clients {
 		h.clients[p].init(&h.cfg.Config)
 		if p >= cfg.Players {

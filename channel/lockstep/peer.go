@@ -195,7 +195,7 @@ func (p *Peer) LastHeard() time.Duration {
 // Stats returns the counts so far.
 func (p *Peer) Stats() PeerStats { return p.stats }
 
-// Submit adds a command. The next Done seals it, and all execute it Delay turns later; when the session ends before the host has it, nobody
+// Submit adds a command. The next Done seals it, and all execute it Delay turns later; when the session ends, or this player is Dropped, before the host has it, nobody
 // does, and nobody is told: compare with this player's in Turn.Commands. cmd is copied. Errors: ErrInactive,
 // ErrEmptyCommand, ErrInputFull.
 func (p *Peer) Submit(cmd []byte) error {

@@ -38,6 +38,9 @@ func Attach(q *Queue) *Attached {
 	return a
 }
 
+// errBlocksInUse refuses a channel for Blocks that have one.
+var errBlocksInUse = errors.New("message: these blocks are the handler of another channel; give them this one when that is closed, and give each peer's blocks of their own")
+
 // errInUse refuses a second channel for a handler: its state is that of one channel.
 var errInUse = errors.New("message: it is, or was, the handler of another channel; give each channel, and each connection's, one of its own")
 

@@ -198,7 +198,7 @@ func (c *BlocksConfig) bounds() bounds {
 // Opened implements channel.Opener: it takes the channel, and tells the peer the bounds.
 func (b *Blocks) Opened(ch *channel.Channel) error {
 	if b.ch != nil {
-		return errInUse
+		return errBlocksInUse
 	}
 	b.ch = ch
 	if ch.OpenedLocally() {
