@@ -227,6 +227,29 @@ func TestAnswersWhileAnythingIsUnacked(t *testing.T) {
 	require.Equal(t, 5, a.answers)
 }
 
+// TestAnswersOfBeforeDontCount: what was answered while another had something left is no reason to answer no more while that isn't acked.
+func TestAnswersOfBeforeDontCount(t *testing.T) {
+	s := newStub(t, false, noControl)
+	a, f := &answerer{finisher: finisher{t: t}}, &finisher{t: t, left: 10}
+	for _, h := range []Handler{a, f} {
+		ch, err := s.table.Open(stubGame, h)
+		require.NoError(t, err)
+		s.send(ch, 1)
+	}
+	s.ackFrom(0)
+	s.m.Shut()
+	for range 10 {
+		s.m.Finish()
+	}
+	require.Equal(t, 10, a.answers)
+	require.Len(t, s.sent, 22)
+	for i := 2; i <= 15; i++ { // seven of each
+		s.ack(i)
+	}
+	require.True(t, s.m.Finish())
+	require.Equal(t, 11, a.answers)
+}
+
 // TestDrained: all is sent and acked, or while only the control channel may send, what it has sent.
 func TestDrained(t *testing.T) {
 	s := newStub(t, false, nil)

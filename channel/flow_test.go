@@ -458,7 +458,7 @@ func TestControlQueueCounts(t *testing.T) {
 		s.send(ch, 0)
 	}
 	full := s.table.Held()
-	s.send(ch, 100)
+	s.send(ch, 65)
 	s.send(ch, 3000) // of four parts
 	s.send(ch, 5)
 	require.Equal(t, full+128+4096+32+3*queuedCost+4*(outCost+1<<minClass), s.table.Held())

@@ -596,7 +596,20 @@ func TestLargeOnControlIsRefused(t *testing.T) {
 		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 60_000), Reliable: true})
 		require.ErrorIs(t, err, channel.ErrReliableFull)
 		require.NoError(t, w.err)
+		require.EqualValues(t, 1, w.table.Counters.ReliableFull)
 	}
+}
+
+// TestControlQueueOverflows: small payloads that the peer never acks end the connection when memory has no room for more.
+func TestControlQueueOverflows(t *testing.T) {
+	w, _ := newWire(t, false, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+	ch, _ := open(t, w, bunch.Control)
+	var err error
+	for n := 0; err == nil && n < 10_000; n++ {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true, NoMerge: true})
+	}
+	require.ErrorIs(t, err, channel.ErrControlQueueFull)
+	require.ErrorIs(t, w.err, channel.ErrControlQueueFull)
 }
 
 // TestControlQueueKeepsFlags: what waited for room on the control channel goes with the flags that it was given.
