@@ -102,7 +102,7 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason closes the connection in order, and tells the peer why. What was sent before, and what was written to
 // streams, is delivered first. The peer's CloseResult has the Reason, or as PeerReason when it closes as well. The connection ends when the peer has acked everything, or after
-// Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
+// Config.LingerTimeout, counted from the last tick, so continue to tick until Config.Closed is called: after a hitch up to a second of it is over. The reason isn't told by Close, a method of
 // the embedded netconn.Conn, nor by a client before its login has begun, in Accepted. Above 4096 characters the peer gets a shorter text instead, and the Logger
 // says so. A zero byte in it becomes U+FFFD.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
