@@ -21,12 +21,13 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
 	cost := t.queuedCost(bits)
-	if t.parts(bits) > 1 && !t.fitsOut(0, cost, 1) { // it is the game's that is large, and not the peer that acks nothing
+	full := !t.fitsOut(0, cost, 1) // one bunch more: that of whoever's turn it is
+	if full && t.parts(bits) > 1 { // it is the game's that is large, and not the peer that acks nothing
 		t.Counters.ReliableFull++
 		return errMemoryFull
 	}
 	r := ch.needRare()
-	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, cost, 1) { // one bunch more: that of whoever's turn it is
+	if len(r.queue) >= t.cfg.MaxQueuedControl || full {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}

@@ -404,13 +404,14 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 		return
 	}
 	delete(c.byActor, p.actor)
+	in, tornOff, owned := p.base.World(), p.base.Role() == actorrep.Authority, p.base.IsOwned()
 	for i := range c.state {
-		again := p.base.Role() != actorrep.Authority && (c.state[i].owners || !p.base.IsOwned()) // the server sends it, unless it was torn off, or is for others than its owner
-		if (p.came&(1<<i) != 0 || again && p.old&(1<<i) != 0) && p.base.World() == c.world {
+		again := !tornOff && (c.state[i].owners || !owned) // the server sends it, unless it is for others than its owner
+		if (p.came&(1<<i) != 0 || again && p.old&(1<<i) != 0) && in == c.world {
 			c.state[i].Store(p.at, p.shadow[i])
 		}
 	}
-	if in := p.base.World(); c.world.IsServer() && (in == c.world || in == nil) {
+	if c.world.IsServer() && (in == c.world || in == nil) {
 		p.base.SetAutonomous(false) // else another owner wouldn't get the simulated fields, of the actor spawned again either
 	}
 }

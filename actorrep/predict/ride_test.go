@@ -23,6 +23,15 @@ func agree(t *testing.T, lines []*rig.Line, server *runner, format string, args 
 	}
 }
 
+// alight ends a ride.
+func alight[A predict.Mover[keys]](c *predict.Class[A, keys], x A, grouped bool) {
+	if grouped {
+		c.Leave(x)
+	} else {
+		c.Unpossess(x)
+	}
+}
+
 // ride is a server and two clients with a class, in a group or not, and a step of all.
 func ride[A predict.Mover[keys]](t *testing.T, seed uint64, grouped bool, set netsim.Settings, cfg predict.Config[A, keys]) (map[*actorrep.World]*predict.Class[A, keys], *rig.Rig, func()) {
 	classes, ticks := map[*actorrep.World]*predict.Class[A, keys]{}, map[*actorrep.World]func(time.Duration) error{}
@@ -191,11 +200,7 @@ func TestValuesAfterARide(t *testing.T) {
 		for range 20 {
 			step()
 		}
-		if grouped {
-			c.Leave(x)
-		} else {
-			c.Unpossess(x)
-		}
+		alight(c, x, grouped)
 		x.X++ // he is thrown out, and it rolls on
 		for i := range 300 {
 			switch i {
@@ -317,11 +322,7 @@ func TestFlipsAfterARide(t *testing.T) {
 			for range 20 + r.Rand.IntN(60) {
 				flip()
 			}
-			if grouped {
-				c.Leave(x)
-			} else {
-				c.Unpossess(x)
-			}
+			alight(c, x, grouped)
 			for range r.Rand.IntN(40) {
 				flip()
 			}
@@ -368,11 +369,7 @@ func TestPartsAfterARide(t *testing.T) {
 		for range seed % 4 {
 			step()
 		}
-		if grouped {
-			c.Leave(x)
-		} else {
-			c.Unpossess(x)
-		}
+		alight(c, x, grouped)
 		for range 200 {
 			step()
 		}

@@ -9,25 +9,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep"
 )
 
-// line is a perfect path: what is sent waits until it is handed over.
-type line struct {
-	to      func(p []byte)
-	waiting [][]byte
-}
-
-func (l *line) Send(_ time.Duration, p []byte) error {
-	l.waiting = append(l.waiting, append([]byte(nil), p...))
-	return nil
-}
-
-func (l *line) pass() {
-	for len(l.waiting) > 0 {
-		p := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		l.to(p)
-	}
-}
-
 // TestResumedDelay: a host that takes up a game whose delay isn't InitialDelay and its player go on with the game's: all that the player submits is executed, and the game doesn't stand.
 func TestResumedDelay(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
@@ -38,13 +19,11 @@ func TestResumedDelay(t *testing.T) {
 			}
 			host, err := lockstep.NewHost(cfg, nil)
 			require.NoError(t, err)
-			up, down := &line{}, &line{}
-			require.NoError(t, host.Connect(0, down))
-			peer, err := lockstep.NewPeer(lockstep.PeerConfig{Config: cfg.Config, Session: 1}, up)
+			var up, down queue
+			require.NoError(t, host.Connect(0, &down))
+			peer, err := lockstep.NewPeer(lockstep.PeerConfig{Config: cfg.Config, Session: 1}, &up)
 			require.NoError(t, err)
 			now, submitted, executed := time.Duration(0), 0, 0
-			up.to = func(p []byte) { _ = host.Receive(now, 0, p) }
-			down.to = func(p []byte) { _ = peer.Receive(now, p) }
 			host.Start(0)
 			for tick := range 400 {
 				now += 50 * time.Millisecond
@@ -64,8 +43,8 @@ func TestResumedDelay(t *testing.T) {
 				peer.Tick(now)
 				host.Tick(now)
 				for range 3 {
-					up.pass()
-					down.pass()
+					up.drain(func(p []byte) error { return host.Receive(now, 0, p) })
+					down.drain(func(p []byte) error { return peer.Receive(now, p) })
 				}
 			}
 			require.Greater(t, submitted, 100)

@@ -78,7 +78,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 
 // fitAll is an error when a message was queued that Attach's MaxBits refuses.
 func (a *Attached) fitAll() error {
-	if a.largest > a.cfg.MaxBits || headerBits+overheadBits+a.largest > a.cfg.Budget {
+	if a.tooLarge(a.largest) {
 		return fmt.Errorf("%w: one of %d bits was queued before Attach", ErrTooLarge, a.largest)
 	}
 	return nil

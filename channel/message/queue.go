@@ -234,7 +234,7 @@ func (q *Queue) SendEncoded(e *Encoded) error {
 	if err := q.check(e.kind); err != nil {
 		return err
 	}
-	if e.bits > q.cfg.MaxBits || headerBits+overheadBits+e.bits > q.cfg.Budget {
+	if q.tooLarge(e.bits) {
 		return fmt.Errorf("%w: a %s of %d bits", ErrTooLarge, e.kind.name, e.bits)
 	}
 	e.refs++
@@ -250,6 +250,11 @@ func (q *Queue) SendEncoded(e *Encoded) error {
 	}
 	q.next++
 	return nil
+}
+
+// tooLarge reports whether a message of so many bits is refused.
+func (q *Queue) tooLarge(bits int) bool {
+	return bits > q.cfg.MaxBits || headerBits+overheadBits+bits > q.cfg.Budget
 }
 
 func (q *Queue) check(kind *Kind) error {

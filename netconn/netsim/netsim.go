@@ -20,6 +20,7 @@ package netsim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -196,15 +197,15 @@ func (l *Link) Push(now time.Duration, p []byte) {
 	data := l.copyOf(p)
 	if l.chance(s.Corrupt) && len(data) > 0 {
 		c.Corrupted++
-		var first uint32
-		for i, n := uint32(0), 1+l.rng.Uint32N(3); i < n; i++ {
+		last := uint32(math.MaxUint32)
+		n := 1 + l.rng.Uint32N(3)
+		for range n {
 			at := l.rng.Uint32N(uint32(len(data)))*8 + l.rng.Uint32N(8)
-			if i == 0 {
-				first = at
-			} else if n == 2 && at == first {
+			if n == 2 && at == last {
 				break // or the datagram would be whole again
 			}
 			data[at/8] ^= 1 << (at % 8)
+			last = at
 		}
 	}
 	due := leaves + l.delay()
